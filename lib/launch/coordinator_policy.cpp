@@ -28,6 +28,7 @@ run::Policy run_policy(const plan::LaunchPlan& plan) {
   if (in_job) policy.echo = node::job_echo(plan.job && plan.job->step);
   if (in_job) policy.preempt_signals = {plan.options.slurm.preempt_signal, SIGUSR1, SIGUSR2};
   policy.max_restarts = plan.options.supervision.max_restarts;
+  policy.restart_interval = plan.options.supervision.monitor_interval;
   policy.shutdown_timeout = plan.options.supervision.shutdown_timeout;
   policy.leftover_timeout = plan.options.supervision.leftover_timeout;
   policy.exit_timeout = plan.options.supervision.exit_timeout;

@@ -115,7 +115,8 @@ std::string explain_end(const HostEntry& host, ExitStatus status, const std::vec
                        host.name, said);
   }
   if (status.code == kSshFailed) return fmt::format("{}: {}", host.name, said);
-  return fmt::format("{}: the agent ended with code {}: {}", host.name, status.code, said);
+  auto text = fmt::format("{}: the agent ended with code {}: {}", host.name, status.code, said);
+  return said.starts_with("srun:") ? text + "; --standalone trains on this machine alone" : text;
 }
 
 std::vector<std::string> ssh_command(const std::string& ssh, const std::string& host, const std::string& taas_run) {

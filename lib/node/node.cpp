@@ -249,6 +249,13 @@ void Node::link_is_new() {
 void Node::State::perform(const run::StartRanks& start) {
   auto places = place_ranks(start.shares, start.world_size, start.nodes);
   const bool first_node = !places.empty() && places.front().rank.value == 0;
+  if (start.folded.value >= 0) {
+    disk.run(
+        [where = *folder, places, folded = start.folded] {
+          for (const auto& place : places) where.remove_rank_files(folded, place);
+        },
+        [] {});
+  }
   if (timers) timers->begin_generation();
   if (data) data->set_world_size(start.world_size);
   serve_store(start, first_node);

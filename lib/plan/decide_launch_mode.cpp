@@ -148,7 +148,7 @@ Result<LaunchMode> decide_launch_mode(const Options& options, const Machine& mac
 
   auto asked = count_asked(options, machine);
   if (!asked) return asked.error();
-  auto job = read_slurm(machine.environment);
+  auto job = read_slurm(machine.environment, machine.typed);
   if (!job) return job.error();
   if (auto in_job = check_job_flags(options, job->has_value()); !in_job) return in_job.error();
   if (options.slurm.staged) return stage(std::move(*job), options.slurm);

@@ -47,6 +47,11 @@ void add_notices(LaunchPlan& plan) {
         "nodes of a SLURM step find each other: {} is not used",
         rendezvous.endpoint ? "--rdzv-endpoint " + *rendezvous.endpoint : "--master-addr " + *rendezvous.master_addr));
   }
+  if (plan.job && !plan.job->shell_of.empty() && !rendezvous.standalone) {
+    plan.notices.push_back(
+        fmt::format("this shell (srun --pty) stands for all tasks of step {}: ranks are started from here alone",
+                    plan.job->shell_of));
+  }
   const auto& ignored = plan.options.without_effect;
   if (!ignored.empty()) plan.notices.push_back(fmt::format("without effect here: {}", fmt::join(ignored, ", ")));
 }
@@ -84,7 +89,7 @@ Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std
   plan.options.rendezvous = std::move(*rendezvous);
   plan.run_id = name_run(plan.options.rendezvous, std::move(run_id));
   plan.launch_mode = std::move(mode);
-  if (auto job = read_slurm(machine.environment)) plan.job = std::move(*job);  // the way has judged it
+  if (auto job = read_slurm(machine.environment, machine.typed)) plan.job = std::move(*job);  // the way has judged it
   auto data = decide_data_machines(options.data, plan.launch_mode, plan.job);
   if (!data) return data.error();
   plan.device = counts->device;

@@ -108,6 +108,8 @@ bool nobody_may_write(const Error& error) {
   return why == EACCES || why == EPERM || why == EROFS || why == ENOENT;
 }
 
+std::string generation_folder(Generation generation) { return fmt::format("generation-{}", generation.value); }
+
 std::string private_output_of(Rank rank) { return fmt::format("private/rank-{:04}/output", rank.value); }
 
 /// Of another node, where it may be there already.
@@ -136,13 +138,15 @@ Result<> RunDirectory::make_private_output(Rank rank) const {
   return made ? Result<>() : made.error();
 }
 
+std::string RunDirectory::folder_of_rank(Generation generation, const RankPlace& rank) const {
+  if (!logs_) return generation_folder(generation);
+  const auto node = rank.node.value == 0 ? "" : fmt::format("node_{}/", rank.node.value);
+  return fmt::format("{}attempt_{}/{}", node, generation.value, rank.local_rank);
+}
+
 Result<HeldPath> RunDirectory::place_of_rank(Generation generation, const RankPlace& rank, const char* below_run,
                                              const char* below_log_dir) const {
-  auto inner = fmt::format("generation-{}", generation.value);
-  if (logs_) {
-    const auto node = rank.node.value == 0 ? "" : fmt::format("node_{}/", rank.node.value);
-    inner = fmt::format("{}attempt_{}/{}", node, generation.value, rank.local_rank);
-  }
+  const auto inner = folder_of_rank(generation, rank);
   const auto& top = logs_ ? logs_ : folder_;
   if (auto made = top.make_folder(inner); !made) return made.error();
   const auto name = logs_ ? below_log_dir : fmt::format("rank-{:04}.{}", rank.rank.value, below_run);
@@ -158,8 +162,21 @@ Result<HeldPath> RunDirectory::error_file(Generation generation, const RankPlace
   return place_of_rank(generation, rank, "error.json", "error.json");
 }
 
+void RunDirectory::remove_rank_files(Generation generation, const RankPlace& rank) const {
+  const auto inner = folder_of_rank(generation, rank);
+  const auto number = fmt::format("{}/rank-{:04}.", inner, rank.rank.value);
+  if (!logs_) {
+    for (const auto* kind : {"out", "err", "error.json"}) folder_.remove(number + kind);
+  } else {
+    for (const auto* name : {"/stdout.log", "/stderr.log", "/error.json"}) logs_.remove(inner + name);
+    logs_.remove_folder(inner);
+    logs_.remove_folder(inner.substr(0, inner.rfind('/')));
+  }
+  folder_.remove_folder(generation_folder(generation));
+}
+
 Result<HeldPath> RunDirectory::flight_records(Generation generation) const {
-  const auto inner = fmt::format("generation-{}", generation.value);
+  const auto inner = generation_folder(generation);
   if (auto made = folder_.make_folder(inner); !made) return made.error();
   return HeldPath{folder_, inner + "/flight-record-"};
 }

@@ -135,6 +135,7 @@ def run(number: int, apart: bool) -> tuple:
             f"--rdzv-endpoint=localhost:{free_port()}",
             "--rdzv-id=random",
             f"--max-restarts={plan.restarts}",
+            "--monitor-interval=0",
             "--rdzv-conf=join_timeout=30,last_call_timeout=1",
             "--node-timeout=5",
         ]

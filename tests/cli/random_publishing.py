@@ -112,6 +112,8 @@ def run(number: int) -> tuple:
             os.environ["TAAS_RUN"],
             "--nproc-per-node",
             str(RANKS),
+            "--monitor-interval",
+            "0",
             "--max-restarts",
             str(plan.restarts),
             "--preload",

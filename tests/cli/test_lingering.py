@@ -74,8 +74,8 @@ def test_a_rank_that_raised_and_does_not_end_is_restarted(launcher):
         4,
         "--max-restarts",
         1,
-        "--store",
-        "rank0",
+        "--monitor-interval",
+        0,
         launcher.python(TORCH + WRITER + WAITS),
     )
     assert result.returncode == 0, result.stderr

@@ -8,6 +8,7 @@ import os
 import pathlib
 import platform
 import pty
+import signal
 import struct
 import subprocess
 import sys
@@ -158,6 +159,21 @@ def test_a_terminal_on_which_nothing_can_be_drawn_gets_lines(launcher, rows, col
     assert process.wait(timeout=DEADLINE_SECONDS) == 0
     assert said.startswith(b"a line\r\n") and b"\x1b[A" not in said and b"\x1b[2K" not in said and b"\r\x1b" not in said
     assert rows > 0 or b"\x1b" not in said
+
+
+@pytest.mark.gate
+def test_lines_of_a_program_that_buffers_come_at_once_in_a_terminal(launcher):
+    """They came when its buffer of 4096 bytes was full, and were lost when it was killed."""
+    ours, theirs = pty.openpty()
+    shell = "(echo a line; exec sleep 600) | grep line"
+    process = launcher.start("--nproc-per-node", 1, "--no-python", "/bin/sh", "-c", shell, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    said = b""
+    while b"a line\r\n" not in said:
+        said += os.read(ours, 1 << 16)
+    process.terminate()
+    assert process.wait(timeout=DEADLINE_SECONDS) == 128 + signal.SIGTERM
+    os.close(ours)
 
 
 @pytest.mark.gate

@@ -178,6 +178,7 @@ def test_a_node_that_is_told_to_stop_leaves_and_a_late_one_joins_with_the_next_g
         "--nnodes=1:2",
         "--nproc-per-node=1",
         "--max-restarts=50",
+        "--monitor-interval=0",
         "--rdzv-backend=c10d",
         f"--rdzv-endpoint=localhost:{port}",
         "--rdzv-id=job8",

@@ -43,6 +43,8 @@ class Run:
             2,
             "--spares",
             1,
+            "--monitor-interval",
+            "0",
             "--max-restarts",
             100000,
             "--json",

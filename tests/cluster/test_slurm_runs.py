@@ -68,6 +68,28 @@ def test_nodes_with_different_numbers_of_gpus(slurm, records, way, options):
     assert_sound(slurm, job)
 
 
+@pytest.mark.gate
+def test_variables_of_a_step_that_is_over_are_told(slurm, records):
+    """A terminal's server outlives its job: the tasks of that step were waited for."""
+    variables = records.folder / "variables"
+    keep = f"export -p | grep SLURM >{shlex.quote(str(variables))}-$SLURM_PROCID"
+    slurm.cluster.login.check("srun", "-N2", "--ntasks-per-node=1", "sh", "-c", keep)
+    for task in range(2):
+        stale = f'. {shlex.quote(str(variables))}-{task}; exec "$@"'
+        result = slurm.cluster.login.run("sh", "-c", stale, "sh", *LAUNCH, "--gpus", 16, "--no-python", "true")
+        assert result.returncode == 2 and result.stderr.count("\n") == 1, result.stderr
+        assert re.search(r"name step \d+\.0, which is over.*--standalone", result.stderr), result.stderr
+
+
+@pytest.mark.gate
+def test_the_shell_of_a_step_with_several_tasks_stands_for_all_of_them(slurm):
+    typed = shlex.join([*LAUNCH, "--gpus", "16", "--no-python", "true"]) + "; exit\n"
+    shell = shlex.join(["srun", "--pty", "-N2", "-n4", "--gpus-per-node=8", "--overlap", "bash", "-i"])
+    terminal = f"printf %s {shlex.quote(typed)} | script -qec {shlex.quote(shell)} /dev/null"
+    result = slurm.cluster.login.run("sh", "-c", terminal)
+    assert "stands for all tasks of step" in result.stdout and "done in" in result.stdout, result.stdout
+
+
 @pytest.mark.parametrize("asked", [pytest.param("--gpus=12", marks=pytest.mark.gate), "--gres=gpu:4"])
 def test_the_shell_of_salloc_learns_the_gpus_of_its_nodes(slurm, records, asked):
     result = slurm.cluster.login.run(

@@ -61,9 +61,9 @@ TEST_CASE("the run is named by --rdzv-id unless that is torchrun's default or --
 
 TEST_CASE("flags without effect are told in one line") {
   Options options;
-  options.without_effect = {"--monitor-interval", "--start-method"};
+  options.without_effect = {"--rdzv-conf", "--start-method"};
   CHECK(make_plan(options, kMachine, "id")->notices ==
-        std::vector<std::string>{"without effect here: --monitor-interval, --start-method"});
+        std::vector<std::string>{"without effect here: --rdzv-conf, --start-method"});
 }
 
 TEST_CASE("a node that joins must not ask for another world than the first") {

@@ -18,7 +18,7 @@ def normal(text: str) -> list[str]:
 class Modes:
     def __init__(self, machine: Machine):
         self._machine = machine
-        words = ("--nproc-per-node", 1, "--store", "rank0", "--max-restarts", len(ENDS), PROGRAM, HERE / "ends")
+        words = ("--nproc-per-node", 1, "--max-restarts", len(ENDS), "--monitor-interval", 0, PROGRAM, HERE / "ends")
         self.none = machine.launch("--preload", "none", *words)
         self.auto = machine.launch("--preload", "auto", *words)
 

@@ -13,7 +13,7 @@ from conftest import TAAS_RUN
 from waiting import DEADLINE_SECONDS, is_gone, wait_until
 
 MODULES = "multiprocessing,decimal"
-RESTARTS = ("--store", "rank0", "--max-restarts")  # else nobody in the store means that a restart cannot help
+RESTARTS = ("--monitor-interval", 0, "--max-restarts")
 PRELOADER = b"TAAS_PRELOAD="
 
 

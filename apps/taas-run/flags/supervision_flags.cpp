@@ -26,6 +26,11 @@ constexpr Flag kSupervisionFlags[] = {
      [](auto& options, const auto& values) {
        return store(options.supervision.max_restarts, read_integer(values.back(), 0, std::numeric_limits<int>::max()));
      }},
+    {"monitor-interval", 0, "SECONDS",
+     "From one start of all ranks to the next, at least (default: after failures at the start 1, 2, 4 ... 30)",
+     [](auto& options, const auto& values) {
+       return store(options.supervision.monitor_interval, read_seconds(values.back()));
+     }},
     {"shutdown-timeout", 0, "SECONDS", "From asking ranks to stop to killing them (default: 30)",
      [](auto& options, const auto& values) {
        return store(options.supervision.shutdown_timeout, read_seconds(values.back()));
@@ -52,11 +57,6 @@ constexpr Flag kSupervisionFlags[] = {
        return store(options.supervision.end_with, read_integer(values.back(), 1, std::numeric_limits<int>::max()));
      },
      Origin::kOwn},
-    {"monitor-interval", 0, "SECONDS", "No effect: exits are seen when they happen",
-     [](auto& options, const auto& values) -> Result<> {
-       if (auto seconds = read_seconds(values.back()); !seconds) return seconds.error();
-       return note_without_effect(options, "--monitor-interval");
-     }},
     {"event-log-handler", 0, "null", "Only null: events are in the run's journal",
      [](auto&, const auto& values) -> Result<> {
        if (values.back() == "null") return {};

@@ -18,6 +18,7 @@
 #include "slurm/meeting.hpp"
 #include "slurm/requeue.hpp"
 #include "slurm/staged_jobs.hpp"
+#include "slurm/step.hpp"
 #include "slurm/submit.hpp"
 #include "start/local_programs.hpp"
 #include "start/serve.hpp"
@@ -135,6 +136,11 @@ Result<int> go(const plan::OverSsh& mode, Launching& launching) {
 }
 
 Result<int> go(const plan::SlurmAllocation& mode, Launching& launching) {
+  if (LocalPrograms(launching.machine.environment).find_in_path("srun").empty()) {
+    return usage_error(fmt::format(
+        "job {}: srun, which starts agents on its nodes, is not in PATH; --standalone trains on this machine alone",
+        mode.job.id));
+  }
   auto nodes = launching.plan.expected_agents;
   auto slurm = launching.plan.options.slurm;
   auto options = remote_options(launching);
@@ -145,6 +151,9 @@ Result<int> go(const plan::SlurmAllocation& mode, Launching& launching) {
 }
 
 Result<int> go(const plan::SlurmTask& mode, Launching& launching) {
+  if (!mode.is_leader() || mode.step.nodes.size() > 1) {
+    if (auto lives = check_step(mode); !lives) return lives.error();
+  }
   Meeting meeting(launching.plan.options.output.directory, mode, launching.machine.environment);
   if (!mode.is_leader()) return meeting.wait_for_leader();
   if (auto led = meeting.lead(); !led) return led.error();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <iterator>
+#include <numeric>
 #include <set>
 
 #include "base/text.hpp"
@@ -120,7 +121,14 @@ Result<SlurmStep> read_step(const SlurmVariables& reader, const std::vector<Slur
   return step;
 }
 
-Result<SlurmJob> read_job(const SlurmVariables& reader, std::string id) {
+/// srun --pty gives the first task a terminal. What is typed there is started once, not by each task: the others would
+/// be waited for in vain.
+bool has_shell(const SlurmVariables& reader, const SlurmStep& step) {
+  const bool pty = reader.text("SLURM_PTY_PORT") || reader.text("SLURM_PTY_WIN_COL");
+  return pty && std::accumulate(step.tasks_on_node.begin(), step.tasks_on_node.end(), 0) > 1;
+}
+
+Result<SlurmJob> read_job(const SlurmVariables& reader, std::string id, bool typed) {
   SlurmJob job;
   job.id = std::move(id);
   auto groups = read_groups(reader);
@@ -148,7 +156,11 @@ Result<SlurmJob> read_job(const SlurmVariables& reader, std::string id) {
   if (*in_step) {  // in a step SLURM_TASKS_PER_NODE is the step's
     auto step = read_step(reader, job.groups);
     if (!step) return step.error();
-    job.step = std::move(*step);
+    if (typed && has_shell(reader, *step)) {
+      job.shell_of = fmt::format("{}.{}", job.id, step->id);
+    } else {
+      job.step = std::move(*step);
+    }
     if (!tasks) tasks = std::vector<int>(job.nodes.size(), 1);
   }
   if (!tasks) return tasks.error();
@@ -158,11 +170,11 @@ Result<SlurmJob> read_job(const SlurmVariables& reader, std::string id) {
 
 }  // namespace
 
-Result<std::optional<SlurmJob>> read_slurm(const std::map<std::string, std::string>& environment) {
+Result<std::optional<SlurmJob>> read_slurm(const std::map<std::string, std::string>& environment, bool typed) {
   SlurmVariables reader(environment);
   auto id = reader.text("SLURM_JOB_ID", "SLURM_JOBID");
   if (!id) return std::optional<SlurmJob>();
-  auto job = read_job(reader, std::move(*id));
+  auto job = read_job(reader, std::move(*id), typed);
   if (!job) return job.error();
   if (job->nodes.empty()) return std::optional<SlurmJob>();  // such as in a prolog: nothing to run on
   return std::optional<SlurmJob>(std::move(*job));

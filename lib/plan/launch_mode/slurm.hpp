@@ -38,10 +38,11 @@ struct SlurmJob {
   std::vector<SlurmGroup> groups;        ///< empty unless the job is heterogeneous
   int restart_count = 0;                 ///< how often the job was requeued
   std::optional<std::int64_t> end_time;  ///< seconds since 1970
-  std::optional<SlurmStep> step;         ///< absent in a batch script and in the shell of salloc
+  std::optional<SlurmStep> step;         ///< absent in a batch script, and in the shells of salloc and srun --pty
+  std::string shell_of;                  ///< the step of several tasks in whose shell this process is; empty: in none
 };
 
-/// Nothing outside of a job. Errors name the variable.
-Result<std::optional<SlurmJob>> read_slurm(const std::map<std::string, std::string>& environment);
+/// Nothing outside of a job. Errors name the variable. `typed`: as Machine.
+Result<std::optional<SlurmJob>> read_slurm(const std::map<std::string, std::string>& environment, bool typed = false);
 
 }  // namespace taas::plan

@@ -63,6 +63,7 @@ struct RendezvousOptions {
 /// Restarts, signals and patience.
 struct SupervisionOptions {
   int max_restarts = 0;
+  std::optional<std::chrono::milliseconds> monitor_interval;  ///< --monitor-interval; absent: restarts back off
   std::chrono::milliseconds shutdown_timeout{30000};
   std::chrono::milliseconds leftover_timeout{300000};  ///< --leftover-timeout
   std::chrono::milliseconds exit_timeout{30000};       ///< --exit-timeout; 0: off
@@ -119,9 +120,11 @@ struct Machine {
   std::string preload_hook = {};     ///< folder of the `sitecustomize` that preloads; empty: none
   std::string rank_extension = {};   ///< folder of what torch itself imports in ranks; empty: none
   std::map<std::string, int> job_gpus =
-      {};                               ///< of each node of the SLURM job; empty: SLURM was not asked (slurm_gpus.hpp)
-  std::string gpu_problem = {};         ///< why none of its GPUs is visible, where nobody hid them; as in Gpus
-  bool submits_jobs = false;            ///< to SLURM, in no job of which it is: it may be a login node
+      {};                           ///< of each node of the SLURM job; empty: SLURM was not asked (slurm_gpus.hpp)
+  std::string gpu_problem = {};     ///< why none of its GPUs is visible, where nobody hid them; as in Gpus
+  bool typed = false;               ///< in an interactive shell, by a person
+  bool submits_jobs = false;        ///< to SLURM, in no job of which it is: it may be a login node
+  std::string line_buffering = {};  ///< library of coreutils that stdout of C programs is to be told by; empty: none
   std::string other_accelerators = {};  ///< "8 AMD GPUs": not counted in `gpus`
 };
 
@@ -135,7 +138,7 @@ BOOST_DESCRIBE_STRUCT(ProgramOptions, (), (program, arguments, module, no_python
 BOOST_DESCRIBE_STRUCT(SizeOptions, (), (gpus, gpus_per_node, nnodes, nproc_per_node, oversubscribe, devices_per_rank))
 BOOST_DESCRIBE_STRUCT(RendezvousOptions, (), (run_id, backend, endpoint, node_rank, master_addr, master_port, local_addr,
                                               standalone, store, role, virtual_local_rank))
-BOOST_DESCRIBE_STRUCT(SupervisionOptions, (), (max_restarts, shutdown_timeout, leftover_timeout, exit_timeout, signals_to_handle))
+BOOST_DESCRIBE_STRUCT(SupervisionOptions, (), (max_restarts, monitor_interval, shutdown_timeout, leftover_timeout, exit_timeout, signals_to_handle))
 BOOST_DESCRIBE_STRUCT(OutputOptions, (), (directory, protected_directories, unprotected, ranks, log_dir, log_level, redirects, tee, local_ranks_filter,
                                           prefix_template, verbosity, color, json))
 BOOST_DESCRIBE_STRUCT(Options, (), (program, size, nodes, slurm, data, frameworks, rendezvous, supervision, output, dry_run,

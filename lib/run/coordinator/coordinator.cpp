@@ -307,6 +307,7 @@ void Coordinator::execute(const StartGeneration& decided) {
   output_.assign(members_.agent_of_node(), decided.generation);
   for (auto& [agent, start] : members_.starts(gathering_.meeting_point())) {
     start.output = output_.duty_of(agent);
+    start.folded = decided.folded;
     agents_.send(agent, start);
   }
 }

@@ -32,7 +32,7 @@ std::map<AgentId, StartRanks> Members::starts(const MeetingPoint& meeting_point)
   for (const auto& [agent, member] : members_) {
     starts[agent] = {
         generation_,           world, nodes, member.shares, meeting_point.master_addr, meeting_point.master_port,
-        meeting_point.servers, {}};
+        meeting_point.servers, {},    {-1}};
   }
   return starts;
 }

@@ -195,6 +195,7 @@ struct Verdict {
   std::string hint;                 ///< what to do next; may be empty
   std::string log_path;             ///< the culprit's stderr file
   std::string error_file;           ///< what the culprit wrote into its own; neither in the journal nor on the wire
+  std::string raised;               ///< its exception, and the line that raised it; neither there
   int exit_code = 0;                ///< what the launcher returns
   Instant at{};                     ///< of the first failure
 };
@@ -208,6 +209,7 @@ struct GatherNodes {
 /// Start all ranks, in order, with a fresh store. RankSpawned must follow for each, until the first RankSpawnFailed.
 struct StartGeneration {
   Generation generation;
+  Generation folded{-1};  ///< its log files go: it failed like those before and after it; -1: none do
 };
 /// Tell these ranks by a signal: each program in their process groups once.
 struct SignalRanks {
@@ -249,7 +251,9 @@ struct Notify {
 struct ReportFailure {
   Verdict verdict;
   bool restarting = false;
-  int restart = 0;  ///< the number of the next one, of those that --max-restarts allows; 0: it costs none
+  int restart = 0;   ///< the number of the next one, of those that --max-restarts allows; 0: it costs none
+  Duration pause{};  ///< before the next one
+  int alike = 0;     ///< how many generations in a row had failed in the same way before
 };
 /// The run is over.
 struct Finish {
@@ -288,7 +292,7 @@ BOOST_DESCRIBE_STRUCT(Verdict, (), (cause, culprit, node, generation, status, su
                                     log_path, exit_code, at))
 
 BOOST_DESCRIBE_STRUCT(GatherNodes, (), (generation))
-BOOST_DESCRIBE_STRUCT(StartGeneration, (), (generation))
+BOOST_DESCRIBE_STRUCT(StartGeneration, (), (generation, folded))
 BOOST_DESCRIBE_STRUCT(SignalRanks, (), (generation, ranks, signal, to_end, sent))
 BOOST_DESCRIBE_STRUCT(KillGeneration, (), (generation))
 BOOST_DESCRIBE_STRUCT(SweepGeneration, (), (generation, signal))
@@ -297,7 +301,7 @@ BOOST_DESCRIBE_STRUCT(ClearDeadline, (), ())
 BOOST_DESCRIBE_STRUCT(RequestStop, (), (signal, sent))
 BOOST_DESCRIBE_STRUCT(SettleOutput, (), (publish))
 BOOST_DESCRIBE_STRUCT(Notify, (), (text))
-BOOST_DESCRIBE_STRUCT(ReportFailure, (), (verdict, restarting, restart))
+BOOST_DESCRIBE_STRUCT(ReportFailure, (), (verdict, restarting, restart, pause, alike))
 BOOST_DESCRIBE_STRUCT(Finish, (), (verdict))
 // clang-format on
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,12 +28,13 @@ struct Policy {
   std::vector<NodeIndex> node_of_rank;  ///< by rank
   std::vector<std::string> node_names;  ///< by node; empty: they have none
   int max_restarts = 0;                 ///< a lost node that can be replaced uses up none of them
+  std::optional<std::chrono::milliseconds> restart_interval{0};     ///< between their beginnings; absent: see Restarts
   std::vector<int> stop_signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT};  ///< any other is only passed on to ranks
   EchoPolicy echo;
   bool shares_gpus = false;                            ///< more ranks than GPUs was asked for
   std::vector<int> preempt_signals;                    ///< mean "write a checkpoint now": ranks are told once and go on
   bool startup_needs_store = false;                    ///< programs join a process group: see startup_window
-  std::chrono::milliseconds startup_window{60000};     ///< who raises so soon, before the store, raises again
+  std::chrono::milliseconds startup_window{60000};     ///< failures so soon after a start may be the same again
   std::chrono::milliseconds shutdown_timeout{30000};   ///< between a polite signal and SIGKILL
   std::chrono::milliseconds leftover_timeout{300000};  ///< for what ranks left behind that ended well; 0: none
   std::chrono::milliseconds join_notice_after{15000};  ///< then say which ranks are waited for

@@ -24,6 +24,7 @@ class Writer {
   explicit Writer(Instant run_start) : run_start_(run_start) {}
 
   [[nodiscard]] json::value write(Instant at) const { return seconds(at - run_start_); }
+  [[nodiscard]] json::value write(Duration duration) const { return seconds(duration); }
   [[nodiscard]] json::value write(const std::string& text) const { return json::string(valid_utf8(text)); }
 
   template <class Tag>

@@ -162,6 +162,7 @@ struct StartRanks {
   std::uint16_t master_port = 0;
   std::vector<std::string> servers = {};  ///< "host:port" by rank, where nodes hold ports for them
   OutputDuty output = {};
+  Generation folded{-1};  ///< as StartGeneration
 };
 /// The answer to Heartbeat.
 struct HeartbeatEcho {
@@ -235,7 +236,7 @@ BOOST_DESCRIBE_STRUCT(Welcome, (), (run))
 BOOST_DESCRIBE_STRUCT(Dismissed, (), (reason, exit_code))
 BOOST_DESCRIBE_STRUCT(ProbeAddresses, (), (addresses, port, probe))
 BOOST_DESCRIBE_STRUCT(OutputDuty, (), (publishes, folder, delivers, asks, alone))
-BOOST_DESCRIBE_STRUCT(StartRanks, (), (generation, world_size, nodes, shares, master_addr, master_port, servers, output))
+BOOST_DESCRIBE_STRUCT(StartRanks, (), (generation, world_size, nodes, shares, master_addr, master_port, servers, output, folded))
 BOOST_DESCRIBE_STRUCT(HeartbeatEcho, (), (number, sent, received))
 BOOST_DESCRIBE_STRUCT(OutputShown, (), ())
 BOOST_DESCRIBE_STRUCT(Settle, (), (publish))

@@ -17,6 +17,7 @@ enum class Timer {
   kKillAgain,     ///< what was killed is not gone yet
   kKillNotice,    ///< ... and that is worth a word
   kGiveUp,        ///< ... and will not be
+  kRestart,       ///< the next generation may begin
   kSettleNotice,  ///< output is still not on disk: say so
 };
 

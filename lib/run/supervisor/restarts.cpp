@@ -3,9 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "base/text.hpp"
 
 namespace taas::run {
 namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kSoon = 10s;  // after its start
+constexpr Duration kFirstPause = 1s;
+constexpr Duration kLongestPause = 30s;
 
 /// A lost node that another one replaces is no failure of the program.
 bool costs_a_restart(const Verdict& verdict, const GenerationRecord& record) {
@@ -14,29 +25,61 @@ bool costs_a_restart(const Verdict& verdict, const GenerationRecord& record) {
   return std::any_of(lost.begin(), lost.end(), [](const NodeLost& node) { return !node.replaceable; });
 }
 
+/// As far as another failure can equal it: whichever rank was the first, that may change from one generation to the
+/// next. Empty: none can.
+std::string describe(const Verdict& verdict) {
+  if (verdict.cause == Cause::kNodeLost) return {};
+  const auto& status = verdict.status;
+  return fmt::format("{} {} {} {}", static_cast<int>(verdict.cause), status.code, status.signal, verdict.raised);
+}
+
+/// What the machine, a network or a device refused, as CUDA's "devices are busy".
+bool may_pass(std::string_view raised) {
+  constexpr std::string_view kTypes[] = {
+      "OSError",           "IOError",         "TimeoutError",      "PermissionError",    "InterruptedError",
+      "FileNotFoundError", "FileExistsError", "IsADirectoryError", "NotADirectoryError", "BlockingIOError",
+      "ConnectionError",   "BrokenPipeError", "ChildProcessError", "ProcessLookupError", "ConnectionResetError",
+      "URLError",          "HTTPError",       "AcceleratorError",  "OutOfMemoryError",   "ConnectionRefusedError",
+      "gaierror",          "timeout",         "DistNetworkError",  "DistStoreError",     "ConnectionAbortedError",
+      "SSLError",          "MaxRetryError",
+  };
+  auto type = raised.substr(0, raised.find_first_of(":\n"));
+  type = type.substr(type.rfind('.') + 1);
+  const bool listed = std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
+  return listed || contains(raised, "[Errno ") || contains(raised, "CUDA");
+}
+
 }  // namespace
 
-/// It raised an exception, and no rank had talked to the store: a program that fails so would only fail again. A
-/// signal, or an exit code that the program chose, may have any reason.
-bool Restarts::failed_at_start(const Verdict& verdict, const GenerationRecord& record) const {
-  bool raised = verdict.cause == Cause::kException && policy_.startup_needs_store;
-  return raised && !record.store_reached() && verdict.at - started_at_ < policy_.startup_window;
+AfterFailure Restarts::decide(const Verdict& verdict, const GenerationRecord& record, Instant now, bool allowed) {
+  auto failure = now - started_at_ < policy_.startup_window ? describe(verdict) : std::string();
+  alike_ = !failure.empty() && failure == failure_ ? alike_ + 1 : 0;
+  failure_ = std::move(failure);
+  const bool costs = costs_a_restart(verdict, record);
+  allowed = allowed && verdict.cause != Cause::kExecFailed && (used_ < policy_.max_restarts || !costs);
+  const bool in_vain = allowed && fails_again(verdict, record);
+  AfterFailure next{allowed && !in_vain, 0, {}, alike_, verdict.hint};
+  if (in_vain) {
+    next.hint =
+        "not restarted: it raised the same exception at the same line twice, before any rank had reached the store";
+    if (!verdict.hint.empty()) next.hint += "; " + verdict.hint;
+  }
+  if (!next.restarting || !costs) return next;
+  next.restart = ++used_;
+  next.pause = next_pause(now);
+  return next;
 }
 
-bool Restarts::allows(const Verdict& verdict, const GenerationRecord& record) const {
-  bool curable = verdict.cause != Cause::kExecFailed && !failed_at_start(verdict, record);
-  return curable && (used_ < policy_.max_restarts || !costs_a_restart(verdict, record));
+bool Restarts::fails_again(const Verdict& verdict, const GenerationRecord& record) const {
+  const bool at_start = policy_.startup_needs_store && !record.store_reached();
+  return at_start && alike_ > 0 && verdict.cause == Cause::kException && !may_pass(verdict.raised);
 }
 
-int Restarts::use(const Verdict& verdict, const GenerationRecord& record) {
-  return costs_a_restart(verdict, record) ? ++used_ : 0;
-}
-
-std::string Restarts::explain(const Verdict& verdict, const GenerationRecord& record) const {
-  bool would_have = verdict.cause != Cause::kExecFailed && used_ < policy_.max_restarts;
-  if (!would_have || !failed_at_start(verdict, record)) return verdict.hint;
-  auto then = verdict.hint.empty() ? std::string("what fails while it starts fails again") : verdict.hint;
-  return fmt::format("not restarted: no rank had reached the store; {}", then);
+Duration Restarts::next_pause(Instant now) {
+  const Duration lived = now - started_at_;
+  if (policy_.restart_interval) return std::max(Duration{}, *policy_.restart_interval - lived);
+  pause_ = lived >= kSoon ? Duration{} : std::clamp(2 * pause_, kFirstPause, kLongestPause);
+  return pause_;
 }
 
 }  // namespace taas::run

@@ -7,8 +7,24 @@
 
 namespace taas::run {
 
-/// Whether a generation that failed is followed by another one, and which of the restarts that --max-restarts allows
-/// that uses up. Pure.
+/// What follows a generation that failed.
+struct AfterFailure {
+  bool restarting = false;
+  int restart = 0;   ///< the number of the restart that is used up; 0: none is
+  Duration pause{};  ///< before the next generation begins
+  int alike = 0;     ///< how many generations in a row had failed in the same way before, each soon after its start
+  std::string hint;  ///< of the failure, and why no generation follows where one would have been allowed
+};
+
+/// Whether a generation that failed is followed by another one, when, and which of the restarts that --max-restarts
+/// allows that uses up.
+/// - Restarts are made as they were asked for, but for a program that cannot be executed, and one that raises the same
+///   exception at the same line twice in a row before any rank has reached the store. What a machine, a network or a
+///   device refuses is no such exception: it may be granted the next time.
+/// - A generation that failed within ten seconds of its start is followed by the next after a pause that doubles from
+///   one second to thirty, so that the restarts outlast a disturbance. With --monitor-interval, generations begin that
+///   far apart instead.
+/// Pure.
 class Restarts {
  public:
   /// `policy` must outlive this.
@@ -16,19 +32,19 @@ class Restarts {
 
   /// The ranks of a generation are started.
   void begin(Instant now) { started_at_ = now; }
-  /// Another generation could end better, and is allowed.
-  [[nodiscard]] bool allows(const Verdict& verdict, const GenerationRecord& record) const;
-  /// Another generation begins. Returns the number of the restart that is used up; 0: it costs none.
-  int use(const Verdict& verdict, const GenerationRecord& record);
-  /// The hint of a failure after which no generation follows.
-  [[nodiscard]] std::string explain(const Verdict& verdict, const GenerationRecord& record) const;
+  /// It has failed. `allowed`: nothing else forbids another one.
+  AfterFailure decide(const Verdict& verdict, const GenerationRecord& record, Instant now, bool allowed);
 
  private:
-  [[nodiscard]] bool failed_at_start(const Verdict& verdict, const GenerationRecord& record) const;
+  [[nodiscard]] bool fails_again(const Verdict& verdict, const GenerationRecord& record) const;
+  Duration next_pause(Instant now);
 
   const Policy& policy_;
   Instant started_at_{};
   int used_ = 0;
+  std::string failure_;  // of the last generation, in words that an equal one has too; empty: none equals it
+  int alike_ = 0;        // as AfterFailure
+  Duration pause_{};     // the last one
 };
 
 }  // namespace taas::run

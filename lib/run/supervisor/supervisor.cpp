@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kSameWish = 2s;
 constexpr auto kSettleNoticeInterval = 30s;
+constexpr int kKeptAlike = 3;  // generations in a row that failed in the same way: the first two, and the last one
 
 }  // namespace
 
@@ -48,6 +49,14 @@ void Supervisor::gather(Generation generation) {
   actions_.emit(GatherNodes{generation});
 }
 
+void Supervisor::pause(Duration pause) {
+  const Generation next{record_.generation().value + 1};
+  if (pause == Duration{}) return gather(next);
+  phase_ = Phase::kPausing;
+  record_ = GenerationRecord(next, policy_.world_size);
+  deadlines_.set(Timer::kRestart, actions_.now() + pause);
+}
+
 void Supervisor::on(const NodesGathered& event) {
   if (phase_ != Phase::kGathering) return;
   policy_.world_size = event.world_size;
@@ -69,7 +78,7 @@ void Supervisor::start() {
   record_ = GenerationRecord(record_.generation(), policy_.world_size);
   restarts_.begin(actions_.now());
   departure_.reset();
-  actions_.emit(StartGeneration{record_.generation()});
+  actions_.emit(StartGeneration{record_.generation(), std::exchange(folded_, Generation{-1})});
   if (wishes_.checkpoint_requested()) actions_.emit(RequestStop{0});
 }
 
@@ -223,6 +232,7 @@ void Supervisor::on_stop_signal(const SignalReceived& event) {
   const int signal = event.signal;
   switch (phase_) {
     case Phase::kIdle:
+    case Phase::kPausing:
     case Phase::kGathering:
       user_signal_ = signal;
       verdict_ = judge();
@@ -303,6 +313,8 @@ void Supervisor::on_timer(Timer timer) {
     case Timer::kGiveUp:
       termination_.on_give_up();
       return conclude();
+    case Timer::kRestart:
+      return gather(record_.generation());
     case Timer::kSettleNotice:
       deadlines_.set(Timer::kSettleNotice, actions_.now() + kSettleNoticeInterval);
       return actions_.notify("output is still being put on disk");
@@ -316,16 +328,17 @@ void Supervisor::tell_who_has_not_joined() {
   actions_.notify(fmt::format("waiting for {} to join: {} of {} have", names, world - missing.size(), world));
 }
 
-/// The generation is over, its verdict known: the next one begins at once, or the run ends.
+/// The generation is over, its verdict known: the next one begins, at once or after a pause, or the run ends.
 void Supervisor::conclude() {
   deadlines_.clear();
   verdict_ = judge();
   bool failed = verdict_.cause != Cause::kSuccess && verdict_.cause != Cause::kStopped;
-  bool again = failed && !hurried_ && !termination_.gave_up() && restarts_.allows(verdict_, record_);
-  if (failed && !again) verdict_.hint = restarts_.explain(verdict_, record_);
-  int restart = again ? restarts_.use(verdict_, record_) : 0;
-  if (failed) actions_.emit(ReportFailure{verdict_, again, restart});
-  again ? gather(Generation{record_.generation().value + 1}) : settle();
+  if (!failed) return settle();
+  auto next = restarts_.decide(verdict_, record_, actions_.now(), !hurried_ && !termination_.gave_up());
+  verdict_.hint = std::move(next.hint);
+  if (next.alike >= kKeptAlike) folded_ = Generation{record_.generation().value - 1};
+  actions_.emit(ReportFailure{verdict_, next.restarting, next.restart, next.pause, next.alike});
+  next.restarting ? pause(next.pause) : settle();
 }
 
 Verdict Supervisor::judge() const {

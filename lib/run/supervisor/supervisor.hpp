@@ -23,6 +23,7 @@ class Supervisor {
  private:
   enum class Phase {
     kIdle,
+    kPausing,    ///< the next generation does not begin yet
     kGathering,  ///< nodes of the next generation are looked for
     kRunning,    ///< ranks are being started or live
     kStopping,   ///< ranks were told to end
@@ -59,6 +60,7 @@ class Supervisor {
   [[nodiscard]] bool ranks_got_it_first(int signal) const;
 
   // Into another phase.
+  void pause(Duration pause);
   void gather(Generation generation);
   void start();
   void stop(int signal, bool sent = false);
@@ -83,6 +85,7 @@ class Supervisor {
   SupervisorActions actions_;
   SignalWishes wishes_{policy_};
   Restarts restarts_{policy_};
+  Generation folded_{-1};  // whose log files go when the next generation starts
   Termination termination_{policy_, record_, deadlines_, actions_};
   Instant ended_well_at_{};              // the last of those that have
   std::optional<NodeLeaves> departure_;  // for which the generation at hand was stopped

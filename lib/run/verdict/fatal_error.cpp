@@ -169,6 +169,8 @@ std::string FatalError::text() const {
   return fmt::format("{}", fmt::join(statement.end() - static_cast<std::ptrdiff_t>(known), statement.end(), "\n"));
 }
 
+std::string FatalError::raised() const { return frames.empty() ? text() : text() + "\n" + frames.front().front(); }
+
 bool FatalError::only_lost_a_peer() const { return tells_of_lost_peer(text()) || timed_out_in_store(); }
 
 bool FatalError::timed_out_in_store() const { return tells_of_store_timeout(text()); }

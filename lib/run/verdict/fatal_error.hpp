@@ -23,7 +23,8 @@ struct FatalError {
 
   [[nodiscard]] bool only_lost_a_peer() const;
   [[nodiscard]] bool timed_out_in_store() const;
-  [[nodiscard]] std::string text() const;  ///< the statement in one string, to look for words in
+  [[nodiscard]] std::string text() const;    ///< the statement in one string, to look for words in
+  [[nodiscard]] std::string raised() const;  ///< text(), and where the nearest frame was
 };
 
 FatalError find_fatal_error(const Evidence& evidence);

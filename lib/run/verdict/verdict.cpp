@@ -162,6 +162,7 @@ Verdict judge_failure(const GenerationRecord& generation, const Policy& policy) 
   verdict.log_path = evidence.stderr_path;
   verdict.error_file = evidence.error_file;
   verdict.at = culprit.cause_at;
+  if (verdict.cause == Cause::kException) verdict.raised = culprit.error.raised();
   list_others(generation, verdict);
   verdict.hint = hint_for(culprit, generation, policy, verdict);
   verdict.detail = excerpt(culprit.error, room_for_detail(verdict, culprit.error));

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstring>
+#include <utility>
 
 #include "base/text.hpp"
 #include "run/events/words.hpp"
@@ -19,6 +21,8 @@ struct Overloaded : F... {
 };
 template <class... F>
 Overloaded(F...) -> Overloaded<F...>;
+
+constexpr int kToldAlike = 2;  // failures like the one before, with a line each; then those whose count doubles
 
 std::string describe(const run::ExitStatus& status) {
   if (status.signal == 0) return fmt::format("exited with code {}", status.code);
@@ -122,8 +126,28 @@ std::vector<std::string> Narrator::tell_action(const run::Action& action) {
 
 std::vector<std::string> Narrator::tell_failure(const run::ReportFailure& failure) {
   reported_ = failure.verdict;
-  Restart restart{world_size_, failure.restart, max_restarts_};
-  return failure_report(failure.verdict, style_, failure.restarting ? &restart : nullptr);
+  Restart restart{world_size_, failure.restart, max_restarts_, failure.pause};
+  if (!failure.restarting || failure.alike == 0) {
+    auto lines = tell_untold();
+    auto report = failure_report(failure.verdict, style_, failure.restarting ? &restart : nullptr);
+    lines.insert(lines.end(), report.begin(), report.end());
+    return lines;
+  }
+  ++untold_;
+  if (failure.alike <= kToldAlike) {
+    untold_ = 0;
+    return {own_line(fmt::format("{}, as before; {}", printable(failure.verdict.summary), describe(restart)), style_)};
+  }
+  const bool due = std::has_single_bit(static_cast<unsigned>(failure.alike));
+  if (!due) return {};
+  return {own_line(fmt::format("and {} more like it; {}", std::exchange(untold_, 0), describe(restart)), style_)};
+}
+
+/// Of those that came since the last line about them.
+std::vector<std::string> Narrator::tell_untold() {
+  const int untold = std::exchange(untold_, 0);
+  if (untold == 0) return {};
+  return {own_line(fmt::format("and {} more like it", untold), style_)};
 }
 
 std::vector<std::string> Narrator::tell_end(const run::Verdict& verdict) {

@@ -29,11 +29,7 @@ std::vector<std::string> footer(const run::Verdict& verdict, const Style& style,
   if (!verdict.log_path.empty()) lines.push_back(labelled("log", printable(verdict.log_path), style));
   if (!verdict.hint.empty()) lines.push_back(labelled("hint", printable(verdict.hint), style));
   if (restart != nullptr) {
-    bool lost = verdict.cause == run::Cause::kNodeLost;  // how many ranks come next is not known yet
-    auto all = restart->world_size == 1 ? "rank 0" : fmt::format("all {} ranks", restart->world_size);
-    auto who = lost ? "the ranks with the nodes that are left" : all;
-    auto which = restart->number > 0 ? fmt::format(", restart {} of {}", restart->number, restart->limit) : "";
-    lines.push_back(own_line(fmt::format("restarting {}{}", who, which), style));
+    lines.push_back(own_line(describe(*restart, verdict.cause != run::Cause::kNodeLost), style));
   }
   return lines;
 }
@@ -59,6 +55,14 @@ std::vector<std::string> failure_report(const run::Verdict& verdict, const Style
   add_details(verdict.detail, kMaxReportLines - 1 - below.size(), lines);
   lines.insert(lines.end(), below.begin(), below.end());
   return lines;
+}
+
+std::string describe(const Restart& restart, bool same_ranks) {
+  auto all = restart.world_size == 1 ? "rank 0" : fmt::format("all {} ranks", restart.world_size);
+  auto text = "restarting " + (same_ranks ? all : "the ranks with the nodes that are left");
+  if (restart.pause > Duration{}) text += fmt::format(" in {:.2g} s", seconds(restart.pause));
+  if (restart.number > 0) text += fmt::format(", restart {} of {}", restart.number, restart.limit);
+  return text;
 }
 
 std::string success_line(Duration elapsed, const PublishedOutput& output, const Style& style) {

@@ -16,12 +16,16 @@ struct Restart {
   int world_size = 0;
   int number = 0;  ///< 1 for the first one; 0: it is none of those that are counted
   int limit = 0;   ///< --max-restarts
+  Duration pause{};
 };
 
 /// The failure report: what failed first and its last words, what followed, where to read on, what to do. When it would
 /// be longer than kMaxReportLines, details are left out in the middle.
 std::vector<std::string> failure_report(const run::Verdict& verdict, const Style& style,
                                         const Restart* restart = nullptr);
+
+/// "restarting all 8 ranks in 2 s, restart 2 of 3".
+std::string describe(const Restart& restart, bool same_ranks = true);
 
 /// How the run's work ended up on disk.
 struct PublishedOutput {

@@ -46,7 +46,7 @@ TEST_CASE("a message is one object that names its type") {
       encode(CoordinatorMessage(StartRanks{Generation{2}, 16, 2, {{NodeIndex{1}, Rank{8}, 8}}, "10.0.0.1", 29500})) ==
       R"({"type":"start_ranks","generation":2,"world_size":16,"nodes":2,)"
       R"("shares":[{"node":1,"first_rank":8,"local_world_size":8}],"master_addr":"10.0.0.1","master_port":29500,"servers":[],)"
-      R"("output":{"publishes":false,"folder":"","delivers":false,"asks":false,"alone":true}})");
+      R"("output":{"publishes":false,"folder":"","delivers":false,"asks":false,"alone":true},"folded":-1})");
   CHECK(encode(AgentMessage(Refused{"no \xff disk"})) == "{\"type\":\"refused\",\"message\":\"no \xff disk\"}");
   CHECK(encode(CoordinatorMessage(Abandon{})) == R"({"type":"abandon"})");
 }

@@ -7,13 +7,14 @@ namespace restarts_test {
 
 using namespace taas;
 using namespace taas::run;
+using namespace std::chrono_literals;
 
 namespace {
 
-Verdict failed(Cause cause, long when = 0) {
+Verdict failed(Cause cause, std::string raised = {}) {
   Verdict verdict;
   verdict.cause = cause;
-  verdict.at = at_ms(when);
+  verdict.raised = std::move(raised);
   return verdict;
 }
 
@@ -24,46 +25,119 @@ GenerationRecord with_lost_node(bool replaceable) {
   return record;
 }
 
+/// One run whose generations fail one after the other, each at once unless it is said otherwise.
+struct Failures {
+  explicit Failures(int limit, std::optional<std::chrono::milliseconds> interval = 0ms) : policy(policy_for(2, limit)) {
+    policy.restart_interval = interval;
+    policy.startup_needs_store = true;
+  }
+  AfterFailure operator()(const Verdict& verdict, Duration lived = 0ms, bool reached_store = false) {
+    auto record = all_living(2);
+    if (reached_store) record.store_reached(StoreReached{Generation{0}, now});
+    restarts.begin(now);
+    now += lived;
+    return restarts.decide(verdict, record, now, true);
+  }
+
+  Policy policy;
+  Restarts restarts{policy};
+  Instant now = at_ms(0);
+};
+
+const Verdict kCode = failed(Cause::kExitCode);
+const Verdict kNameError = failed(Cause::kException, "NameError: name 'x' is not defined\n  File \"a.py\", line 3");
+
 }  // namespace
 
 TEST_CASE("as many generations follow as restarts are allowed") {
-  auto policy = policy_for(2, 1);
-  Restarts restarts(policy);
-  auto record = all_living(2);
-  CHECK(restarts.allows(failed(Cause::kExitCode), record));
-  CHECK(restarts.use(failed(Cause::kExitCode), record) == 1);
-  CHECK_FALSE(restarts.allows(failed(Cause::kExitCode), record));
+  Failures fails(1);
+  const auto first = fails(kCode);
+  CHECK(first.restarting);
+  CHECK(first.restart == 1);
+  CHECK_FALSE(fails(kCode).restarting);
 }
 
-TEST_CASE("a lost node that can be replaced costs no restart") {
-  auto policy = policy_for(2, 0);
+TEST_CASE("a lost node that can be replaced costs no restart, and nothing waits") {
+  const auto policy = [] {
+    auto made = policy_for(2, 0);
+    made.restart_interval.reset();
+    return made;
+  }();
   Restarts restarts(policy);
-  CHECK(restarts.allows(failed(Cause::kNodeLost), with_lost_node(true)));
-  CHECK(restarts.use(failed(Cause::kNodeLost), with_lost_node(true)) == 0);
-  CHECK_FALSE(restarts.allows(failed(Cause::kNodeLost), with_lost_node(false)));
+  const auto lost = failed(Cause::kNodeLost);
+  const auto replaced = restarts.decide(lost, with_lost_node(true), at_ms(0), true);
+  CHECK(replaced.restarting);
+  CHECK(replaced.restart == 0);
+  CHECK(replaced.pause == 0s);
+  CHECK_FALSE(restarts.decide(lost, with_lost_node(false), at_ms(0), true).restarting);
 }
 
 TEST_CASE("a program that cannot be executed is not tried again") {
-  auto policy = policy_for(2, 3);
-  CHECK_FALSE(Restarts(policy).allows(failed(Cause::kExecFailed), all_living(2)));
+  CHECK_FALSE(Failures(3)(failed(Cause::kExecFailed)).restarting);
 }
 
-TEST_CASE("a program that raises before any rank reached the store is not tried again, and the hint says why") {
-  auto policy = policy_for(2, 3);
-  policy.startup_needs_store = true;
-  Restarts restarts(policy);
-  restarts.begin(at_ms(0));
-  auto record = all_living(2);
-  auto early = failed(Cause::kException, 100);
-  CHECK_FALSE(restarts.allows(early, record));
-  CHECK(restarts.explain(early, record) ==
-        "not restarted: no rank had reached the store; what fails while it starts fails again");
-  early.hint = "install it";
-  CHECK(restarts.explain(early, record) == "not restarted: no rank had reached the store; install it");
-  CHECK(restarts.allows(failed(Cause::kException, 60000), record));
-  record.store_reached(StoreReached{Generation{0}, at_ms(0)});
-  CHECK(restarts.allows(early, record));
-  CHECK(restarts.explain(early, record) == "install it");
+TEST_CASE("the same exception at the same line twice, before any rank reached the store, ends the run and says why") {
+  Failures fails(5);
+  CHECK(fails(kNameError).restarting);
+  auto again = kNameError;
+  again.hint = "install it";
+  const auto second = fails(again);
+  CHECK_FALSE(second.restarting);
+  CHECK(second.hint ==
+        "not restarted: it raised the same exception at the same line twice, before any rank had reached the store; "
+        "install it");
+}
+
+TEST_CASE("exceptions that are not certain to come again are restarted as often as allowed") {
+  auto [other, lived, reached_store] = GENERATE(table<std::string, Duration, bool>({
+      {"NameError: name 'x' is not defined\n  File \"a.py\", line 4", 0s, false},
+      {"NameError: name 'y' is not defined\n  File \"a.py\", line 3", 0s, false},
+      {kNameError.raised, 0s, true},    // it had got further
+      {kNameError.raised, 60s, false},  // it had worked for a while
+  }));
+  Failures fails(2);
+  fails(kNameError);
+  CHECK(fails(failed(Cause::kException, other), lived, reached_store).restarting);
+}
+
+TEST_CASE("what a machine refused may be granted the next time") {
+  auto raised =
+      GENERATE(as<std::string>(), "OSError: stale file handle", "requests.exceptions.ConnectionError: no route",
+               "mylib.NoShard: [Errno 116] Stale file handle", "RuntimeError: CUDA error: devices are busy");
+  Failures fails(3);
+  for (int i = 0; i < 3; ++i) CHECK(fails(failed(Cause::kException, raised)).restarting);
+}
+
+TEST_CASE("restarts after failures at the start back off up to half a minute, until a generation has lived") {
+  Failures fails(100, std::nullopt);
+  std::vector<long> pauses;
+  for (int i = 0; i < 7; ++i) pauses.push_back(fails(kCode).pause / 1s);
+  CHECK(pauses == std::vector<long>{1, 2, 4, 8, 16, 30, 30});
+  CHECK(fails(kCode, 10s).pause == 0s);
+  CHECK(fails(kCode).pause == 1s);
+}
+
+TEST_CASE("with --monitor-interval generations begin that far apart") {
+  Failures fails(100, 5s);
+  CHECK(fails(kCode).pause == 5s);
+  CHECK(fails(kCode, 2s).pause == 3s);
+  CHECK(fails(kCode, 7s).pause == 0s);
+}
+
+TEST_CASE("failures in a row are alike whichever rank was the first, while they come soon and are the same") {
+  Failures fails(100);
+  auto by_rank = [](int rank, int code) {
+    auto verdict = kCode;
+    verdict.culprit = Rank{rank};
+    verdict.status.code = code;
+    return verdict;
+  };
+  std::vector<int> alike;
+  for (const auto& verdict : {by_rank(0, 1), by_rank(1, 1), by_rank(0, 1), by_rank(0, 2), by_rank(0, 2)})
+    alike.push_back(fails(verdict).alike);
+  alike.push_back(fails(by_rank(0, 2), 60s).alike);
+  alike.push_back(fails(by_rank(0, 2)).alike);
+  CHECK(alike == std::vector<int>{0, 1, 2, 0, 1, 0, 0});
 }
 
 }  // namespace restarts_test

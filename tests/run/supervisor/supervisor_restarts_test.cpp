@@ -119,35 +119,35 @@ TEST_CASE("a node on which all ranks had ended well is no loss") {
   CHECK(run.feed(lost(1, 1000, false)) == Strings{});
 }
 
-TEST_CASE("only an exception before any rank has talked to the store is not restarted") {
-  struct Case {
-    bool reaches_store;
-    RankExited exit;
-    bool restarts;
-  };
-  const auto by_exception = raised("NameError: name 'epochz' is not defined", 990);
-  const auto ended = [](ExitStatus status, Evidence evidence = {}) {
-    return RankExited{Generation{0}, Rank{0}, status, std::move(evidence), at_ms(1000)};
-  };
-  auto [reaches_store, exit, restarts] = GENERATE_COPY(values<Case>({
-      {false, ended({1}, by_exception), false},
-      {true, ended({1}, by_exception), true},
-      {false, ended({1}), true},
-      {false, ended({42}), true},
-      {false, ended({0, SIGSEGV}), true},
-      {false, ended({0, SIGKILL}), true},
-  }));
-  auto policy = policy_for(1, 3);
-  policy.startup_needs_store = true;
-  Supervisor supervisor(policy);
+TEST_CASE("the next generation begins after the pause, and a stop ends the run at once while it lasts") {
+  auto policy = policy_for(1, 5);
+  policy.restart_interval = std::chrono::seconds(3);
+  Drive run(policy);
+  run.begin();
+  run.exited(0, 1000, {4});
+  CHECK(run.gone(1000) == Strings{"report rank 0 exited with code 4, restarting"});
+  CHECK(run.due == at_ms(3000));
+  CHECK(run.time_is_up() == Strings{"start 1"});
+  run.generation = Generation{1};
+  run.spawn_all();
+  run.exited(0, 4000, {4});
+  run.gone(4000);
+  CHECK(run.signal(SIGTERM, 4500) == Strings{"settle nothing"});
+  CHECK(run.settled(4600).back() == "finish 143 stopped by SIGTERM");
+}
+
+TEST_CASE("of failures that are alike the log files of those in the middle go") {
+  Supervisor supervisor(policy_for(1, 10));
   supervisor.handle(RunStarted{at_ms(0)});
-  supervisor.handle(NodesGathered{1, {NodeIndex{0}}, {}, at_ms(0)});
-  if (reaches_store) supervisor.handle(StoreReached{Generation{0}, at_ms(500)});
-  supervisor.handle(exit);
-  auto decided = supervisor.handle(GenerationGone{Generation{0}, at_ms(1001)});
-  const auto& report = std::get<ReportFailure>(decided.front());
-  CHECK(report.restarting == restarts);
-  CHECK(report.verdict.hint.starts_with("not restarted: no rank had reached the store; ") == !restarts);
+  std::vector<int> folded;
+  for (int number = 0; number < 6; ++number) {
+    for (const auto& action : supervisor.handle(NodesGathered{1, {NodeIndex{0}}, {}, at_ms(number)})) {
+      if (const auto* start = std::get_if<StartGeneration>(&action)) folded.push_back(start->folded.value);
+    }
+    supervisor.handle(RankExited{Generation{number}, Rank{0}, {3}, {}, at_ms(number)});
+    supervisor.handle(GenerationGone{Generation{number}, at_ms(number)});
+  }
+  CHECK(folded == std::vector<int>{-1, -1, -1, -1, 2, 3});
 }
 
 TEST_CASE("a lost node that can be replaced is not counted among the restarts") {

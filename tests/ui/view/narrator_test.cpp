@@ -79,6 +79,24 @@ TEST_CASE("a restart is counted") {
         "taas-run: restarting all 8 ranks, restart 2 of 3");
 }
 
+TEST_CASE("failures that are alike are told twice in a line, then whenever their number has doubled, and at the end") {
+  auto normal = narrator(plan::Verbosity::kNormal, 99);
+  const auto verdict = failure(1, "rank 1 exited with code 3");
+  Lines told;
+  auto tell = [&](bool restarting, int alike) {
+    const run::ReportFailure report{verdict, restarting, alike + 1, std::chrono::seconds(2), alike};
+    for (auto& line : normal.tell(RunAction{report})) told.push_back(line);
+  };
+  for (int alike = 0; alike < 10; ++alike) tell(true, alike);
+  tell(false, 10);
+  CHECK(told == Lines{"taas-run: rank 1 exited with code 3", "taas-run: restarting all 8 ranks in 2 s, restart 1 of 99",
+                      "taas-run: rank 1 exited with code 3, as before; restarting all 8 ranks in 2 s, restart 2 of 99",
+                      "taas-run: rank 1 exited with code 3, as before; restarting all 8 ranks in 2 s, restart 3 of 99",
+                      "taas-run: and 2 more like it; restarting all 8 ranks in 2 s, restart 5 of 99",
+                      "taas-run: and 4 more like it; restarting all 8 ranks in 2 s, restart 9 of 99",
+                      "taas-run: and 1 more like it", "taas-run: rank 1 exited with code 3"});
+}
+
 TEST_CASE("a restart counts the ranks that there are, and none where that is not known yet") {
   auto normal = narrator(plan::Verbosity::kNormal, 3);
   normal.tell(RunEvent{run::NodesGathered{2, {NodeIndex{0}, NodeIndex{0}}, {"hosta"}, at_ms(0)}});
