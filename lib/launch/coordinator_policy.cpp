@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "base/version.hpp"
+#include "net/addresses.hpp"
 #include "node/agent_policy.hpp"
 #include "plan/launch_mode/rendezvous.hpp"
 
@@ -46,6 +47,7 @@ run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan) {
   policy.run = run_policy(plan);
   for (const auto& node : plan.nodes) policy.ranks_on_node.push_back(node.local_world_size);
   policy.host_names = plan.hosts;
+  policy.this_machine = net::loopback_address();
   policy.nodes_count_themselves = plan.nodes_count_themselves;
   policy.min_nodes = std::min(plan.min_nodes, static_cast<int>(plan.nodes.size()));
   policy.expected_agents = plan.expected_agents;

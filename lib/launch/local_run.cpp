@@ -9,6 +9,7 @@
 #include "launch/coordinator_loop.hpp"
 #include "launch/coordinator_policy.hpp"
 #include "launch/data_hosts.hpp"
+#include "net/addresses.hpp"
 #include "node/agent_loop.hpp"
 #include "node/launch.hpp"
 #include "node/node.hpp"
@@ -19,7 +20,6 @@ namespace taas::launch {
 namespace {
 
 constexpr int kKeyBytes = 32;
-constexpr const char* kStoreAddress = "127.0.0.1";  // every rank is here, whatever local name was asked for
 
 /// The link between a coordinator and an agent in the same process: calls.
 class CallingUplink : public node::Uplink {
@@ -88,9 +88,10 @@ node::NodeOptions node_options(const LocalRunOptions& options, Opened& opened) {
   node.settings = plan::launch_settings(options.plan, options.machine, "");
   node.machine = options.machine;
   node.program = options.program;
-  node.store_addresses = {kStoreAddress};
+  // Every rank is here, whatever local name was asked for.
+  node.store_addresses = {net::loopback_address()};
   node.most_ranks = options.plan.world_size();
-  node.listen_address = kStoreAddress;
+  node.listen_address = node.store_addresses.front();
   node.rank_ports = plan::ports_for_ranks(options.plan.options, options.plan.world_size());
   node.data_key = random_hex(kKeyBytes);
   node.simulated_cpu_machines = options.data_hosts ? 0 : options.plan.data.count;

@@ -79,6 +79,11 @@ Result<std::vector<std::string>> candidate_addresses(const std::string& interfac
   return texts;
 }
 
+std::string loopback_address() {
+  const bool only_v6 = interface_of("127.0.0.1").empty() && !interface_of("::1").empty();
+  return only_v6 ? "::1" : "127.0.0.1";
+}
+
 std::string interface_of(std::string_view text) {
   boost::system::error_code status;
   const auto wanted = boost::asio::ip::make_address(text, status);

@@ -21,6 +21,9 @@ Result<std::vector<std::string>> candidate_addresses(const std::string& interfac
 /// The interface that has this address; empty: none.
 std::string interface_of(std::string_view address);
 
+/// By which processes of this machine reach each other: "127.0.0.1", or "::1" where only that is there.
+std::string loopback_address();
+
 /// Which of these numeric addresses accept a TCP connection within `patience`, in their order, and the interface over
 /// which the first of them was reached (empty: none was).
 std::unique_ptr<Connecting> probe(boost::asio::io_context& io, std::vector<std::string> addresses, std::uint16_t port,

@@ -22,7 +22,6 @@
 namespace taas::node {
 namespace {
 
-constexpr const char* kLoopback = "127.0.0.1";
 constexpr int kInstanceBytes = 8;
 constexpr const char* kAllAddresses = "0.0.0.0";
 constexpr auto kClosingPatience = std::chrono::seconds(1);  // at the end, for a coordinator that does not answer
@@ -30,7 +29,7 @@ constexpr auto kClosingPatience = std::chrono::seconds(1);  // at the end, for a
 /// A machine without a network can still be the only one of a run.
 Result<std::vector<std::string>> own_addresses(const std::string& interface) {
   auto addresses = net::candidate_addresses(interface);
-  if (addresses && addresses->empty()) return std::vector<std::string>{kLoopback};
+  if (addresses && addresses->empty()) return std::vector<std::string>{net::loopback_address()};
   return addresses;
 }
 

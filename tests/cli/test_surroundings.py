@@ -177,6 +177,40 @@ def test_lines_of_a_program_that_buffers_come_at_once_in_a_terminal(launcher):
 
 
 @pytest.mark.gate
+def test_the_ranks_of_a_machine_that_has_only_ipv6_meet(launcher):
+    """Its store was at an address that the machine did not have, and ranks looked for it for half an hour."""
+    only_ipv6 = 'ip link set lo up && ip address delete 127.0.0.1/8 dev lo && exec "$@"'
+    script = launcher.python(
+        "import torch, torch.distributed as d\nd.init_process_group('gloo')\n"
+        "t = torch.ones(1)\nd.all_reduce(t)\nprint(t.item())\n"
+    )
+    run = launcher.run("--nproc-per-node", 2, script, before=[*own_namespaces("--net"), "sh", "-c", only_ipv6, "sh"])
+    assert (run.returncode, run.stdout) == (0, "2.0\n"), run.stderr
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("end", ["", "; os.kill(os.getpid(), 9)"])
+def test_a_stream_that_a_rank_has_made_non_blocking_blocks_again(launcher, end):
+    """It is the shell's too, whose next program found nothing to read."""
+    ours, theirs = os.pipe()
+    program = launcher.python("import os; os.set_blocking(0, False)" + end)
+    launcher.run("--nproc-per-node", 1, program, stdin=ours)
+    assert os.get_blocking(ours)
+    os.close(ours)
+    os.close(theirs)
+
+
+@pytest.mark.gate
+def test_variables_of_a_job_without_srun_are_told(launcher):
+    variables = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a,b", "SLURM_TASKS_PER_NODE": "1(x2)", "PATH": "/nowhere"}
+    run = launcher.run("--nproc-per-node", 2, "--no-python", "/bin/true", env=variables)
+    assert run.returncode == 2 and "srun" in run.stderr and "--standalone" in run.stderr, run.stderr
+    assert (
+        launcher.run("--standalone", "--nproc-per-node", 2, "--no-python", "/bin/true", env=variables).returncode == 0
+    )
+
+
+@pytest.mark.gate
 @pytest.mark.parametrize("folder", ["read-only", "gone"])
 def test_a_working_folder_that_cannot_be_written(launcher, folder):
     temporary, work = launcher.folder / "tmp", launcher.folder / "work"

@@ -271,6 +271,30 @@ def test_a_temporary_folder_with_a_long_path(kernel, tmp_path):
 
 
 @pytest.mark.gate
+def test_ranks_have_what_earlier_cells_have_set(kernel):
+    """They began as a fresh Python does, without a word: in float32, and with other numbers."""
+    kernel.run("import random, numpy, torch").check()
+    look = (
+        "print(torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled(), torch.get_num_threads(), "
+        "torch.rand(1).item(), numpy.random.rand(), random.random())"
+    )
+    kernel.run("usual = torch.get_num_threads()").check()
+    kernel.run("torch.set_default_dtype(torch.float64); torch.set_num_threads(3)").check()
+    kernel.run("torch.use_deterministic_algorithms(True)").check()
+    seeds = "random.seed(1); numpy.random.seed(2); torch.manual_seed(3); torch.rand(5);"
+    kernel.run(seeds).check()
+    told = kernel.run(look).check().stream()
+    kernel.run(seeds).check()
+    done = kernel.run(f"%%taas --gpus 2 --ranks 0,1\n{look}").check()
+    kernel.run("torch.set_default_dtype(torch.float32); torch.use_deterministic_algorithms(False)").check()
+    kernel.run("torch.set_num_threads(usual)").check()
+    assert told.startswith("torch.float64 True 3 ") and re.sub(r"(?m)^\[[01-]+\] ", "", done.stream()) in (
+        told,
+        told + told,
+    )
+
+
+@pytest.mark.gate
 def test_without_the_extension_it_is_an_ordinary_cell(kernel):
     kernel.run("%unload_ext taas").check()
     assert (
@@ -283,7 +307,7 @@ def test_a_restart_runs_the_cell_again(kernel):
     kernel.run("%load_ext taas\nimport os, time").check()
     done = kernel.run("""%%taas --gpus 2 --max-restarts 1
 import torch.distributed as dist
-dist.init_process_group("gloo")  # what fails before that fails again, and is not restarted
+dist.init_process_group("gloo")
 print("start", os.environ["TORCHELASTIC_RESTART_COUNT"])
 display({"text/plain": "shown"}, raw=True)
 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":

@@ -27,7 +27,6 @@
 namespace taas::cli {
 namespace {
 
-constexpr const char* kLoopback = "127.0.0.1";
 constexpr int kKeyBytes = 32;
 constexpr auto kRefusalPatience = std::chrono::seconds(60);
 constexpr int kDataGroup = 1;  // of a heterogeneous job
@@ -40,7 +39,7 @@ std::string working_directory() {
 /// Where other machines may find this one.
 Result<std::vector<std::string>> listen_addresses(const plan::LaunchPlan& plan) {
   auto addresses = net::candidate_addresses(plan.options.nodes.interface);
-  if (addresses && addresses->empty()) return std::vector<std::string>{kLoopback};
+  if (addresses && addresses->empty()) return std::vector<std::string>{net::loopback_address()};
   return addresses;
 }
 
@@ -249,7 +248,8 @@ Result<int> go(const plan::Join& mode, Launching& launching) {
     auto own = listen_addresses(launching.plan);
     if (!own) return own.error();
     const bool all = launching.plan.options.nodes.interface.empty();
-    if (all && own->front() != kLoopback) own->emplace_back(kLoopback);  // for other agents of this machine
+    auto loopback = net::loopback_address();  // for other agents of this machine
+    if (all && own->front() != loopback) own->push_back(std::move(loopback));
     auto first = be_first(mode, std::move(*own), launching.machine.environment);
     if (!first) return first.error();
     return coordinate_joined(mode, *secret, std::move(*first), launching, std::move(*lifeline));

@@ -80,7 +80,7 @@ Result<> check_own_network(const plan::LaunchPlan& plan, const plan::Machine& ma
 
 Result<> check_loopback(plan::LaunchPlan& plan, const plan::ResolvedProgram& program) {
   bool among_themselves = std::holds_alternative<plan::OneMachine>(plan.launch_mode) && plan.world_size() > 1;
-  if (!among_themselves || !net::interface_of("127.0.0.1").empty() || !net::interface_of("::1").empty()) return {};
+  if (!among_themselves || !net::interface_of(net::loopback_address()).empty()) return {};
   constexpr const char* kDown =
       "the loopback interface is down, by which the ranks of one machine reach each other: ip link set lo up";
   auto command = plan::parse_python_command(program.command);

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
@@ -64,6 +65,23 @@ void say(const std::string& line) {
   static const Fd standard_error(::fcntl(2, F_DUPFD_CLOEXEC, 3));
   [[maybe_unused]] auto unheard = write_all(standard_error, line + "\n");
 }
+
+/// O_NONBLOCK belongs to the open file, which the shell and its other programs share: a rank that set it and ended
+/// would leave them reads and writes that fail.
+class SharedStreams {
+ public:
+  void put_back() const {
+    for (int fd = 0; fd < 3; ++fd) {
+      const int now = ::fcntl(fd, F_GETFL);
+      const bool changed = now >= 0 && blocked_[fd] && (now & O_NONBLOCK) != 0;
+      if (changed) ::fcntl(fd, F_SETFL, now & ~O_NONBLOCK);
+    }
+  }
+
+ private:
+  static bool blocks(int fd) { return (::fcntl(fd, F_GETFL) & O_NONBLOCK) == 0; }
+  std::array<bool, 3> blocked_{blocks(0), blocks(1), blocks(2)};
+};
 
 /// The keeper's whole life. It has no event loop and allocates next to nothing.
 class Keeper {
@@ -125,6 +143,7 @@ class Keeper {
 
   [[noreturn]] void finish(int status) const {
     auto survivors = kill_and_reap_descendants(kReapPatience);
+    streams_.put_back();
     for (const auto& process : survivors) say(fmt::format("taas-run: process {} could not be killed", process.pid));
     if (WIFEXITED(status)) ::_exit(WEXITSTATUS(status));
     int signal = WTERMSIG(status);
@@ -137,6 +156,7 @@ class Keeper {
     ::_exit(128 + signal);
   }
 
+  const SharedStreams streams_;
   pid_t agent_;
   Fd socket_;
   sigset_t signals_;

@@ -13,7 +13,6 @@ namespace {
 
 constexpr auto kNoticeAfter = std::chrono::seconds(10);
 constexpr int kMostRanksOfNode = 65536;
-constexpr const char* kThisMachine = "127.0.0.1";
 
 std::vector<AgentId> distinct(std::vector<AgentId> agents) {
   std::sort(agents.begin(), agents.end());
@@ -94,7 +93,7 @@ void Gathering::meet(const std::vector<AgentId>& agent_of_node) {
 
 /// In one process, and for nodes that know no address of their own, there is nothing to find out.
 bool Gathering::find_address(const std::vector<AgentId>& parties) {
-  meeting_point_.master_addr = kThisMachine;
+  meeting_point_.master_addr = policy_.this_machine;
   if (policy_.in_process || reach_.addresses().empty()) return true;
   for (AgentId agent : reach_.to_ask(parties, decisions_.now())) {
     agents_.send(agent, ProbeAddresses{reach_.addresses(), reach_.port(), reach_.probe()});

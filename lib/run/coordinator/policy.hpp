@@ -31,8 +31,9 @@ struct CoordinatorPolicy {
   DataNodesPolicy data = {};     ///< CPU machines with agents of their own; none: they are simulated in this process
   std::string loader = {};       ///< --loader: ranks start when data workers have prepared it; empty: at once
   bool nodes_are_held = false;   ///< they come from a queue, once ReleaseNodes was told: when --loader is prepared
-  std::string folder = {};       ///< the mark of the run's folder; an agent that tells another one sees another
-                                 ///< folder. Empty: all nodes see the same one
+  std::string this_machine = "127.0.0.1";  ///< its loopback address
+  std::string folder = {};  ///< the mark of the run's folder; an agent that tells another one sees another
+                            ///< folder. Empty: all nodes see the same one
 };
 
 inline MembershipPolicy membership_policy(const CoordinatorPolicy& policy) {

@@ -8,7 +8,7 @@ import re
 import sys
 from typing import Any
 
-from . import pragma
+from . import pragma, settings
 from .command import command, environment, landlock_supported, protects, writes_apart
 from .dry_run import tell
 from .errors import CellUsage
@@ -87,6 +87,7 @@ def _run(
             "pull": options.pull,
             "seed": _seed(_tree(text)),
             "path": _search_path(),
+            "settings": settings.captured(_earlier_cells(shell)),
             "apart": apart,
         }
         folder.write(text, found, facts)
@@ -192,6 +193,10 @@ def _seed(tree: ast.Module) -> int | None:
 
 def _search_path() -> list[str]:
     return [os.path.abspath(place) for place in sys.path]
+
+
+def _earlier_cells(shell: Any) -> list[str]:
+    return list(shell.history_manager.input_hist_raw[:-1])
 
 
 def _cell_names(shell: Any, cell: str) -> dict[str, str]:

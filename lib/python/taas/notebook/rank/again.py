@@ -7,6 +7,7 @@ import os
 import sys
 from typing import Any
 
+from .. import settings
 from .facts import Facts, find_modules_as_the_kernel, load_variables
 
 _DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -21,6 +22,7 @@ def restore(namespace: dict[str, Any], file: str) -> None:
     facts = Facts.read(os.path.dirname(os.path.abspath(file)))
     find_modules_as_the_kernel(facts)
     if os.environ.get("TAAS_ROLE") == "data-worker":
+        settings.restore(facts["settings"])
         if facts["seed"] is not None:
             import torch
 

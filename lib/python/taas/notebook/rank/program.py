@@ -13,6 +13,7 @@ import traceback
 import types
 from typing import Any
 
+from .. import settings
 from ..files.folder import MODULE
 from . import display, download_once, leave_behind, private_writes
 from .connection import Connection
@@ -33,6 +34,7 @@ def main(folder: str) -> None:
     download_once.install()
     program = _become_main(facts)
     display.install(connection)
+    settings.restore(facts["settings"])
     try:
         captured = load_variables(facts, program.__dict__)
         _register(facts, program.__dict__)
