@@ -4,16 +4,20 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <thread>
 
 #include "base/quiet_thread.hpp"
+#include "base/timer.hpp"
 #include "storage/publishing/publishing.hpp"
 
 namespace taas::storage {
 namespace asio = boost::asio;
 namespace fs = std::filesystem;
+
+constexpr auto kPauseOfLoop = std::chrono::milliseconds(5);
 
 /// Runs the work, and brings what it tells to the event loop.
 struct Publisher::Thread {
@@ -41,6 +45,18 @@ struct Publisher::Thread {
     return begin_quietly(thread, [this] { own.run(); });
   }
 
+  /// The event loop does it, bit by bit between its other work, where the system starts no thread.
+  void begin_or_do_here() {
+    if (here_timer || begin()) return;
+    here_timer.emplace(io, [this] { do_here(); });
+    do_here();
+  }
+
+  void do_here() {
+    own.poll();
+    here_timer->set(steady_now() + kPauseOfLoop);
+  }
+
   /// The same function, called in the event loop as long as this is there.
   template <class... Arguments>
   std::function<void(Arguments...)> to_loop(std::function<void(Arguments...)> function) {
@@ -66,6 +82,7 @@ struct Publisher::Thread {
   std::shared_ptr<bool> here = std::make_shared<bool>(true);  // in the event loop only
   std::optional<Publishing> work;                             // on the thread only
   std::thread thread;
+  std::optional<Timer> here_timer;
 };
 
 std::unique_ptr<Publisher> Publisher::start(asio::io_context& io, PublisherOptions options) {
@@ -96,11 +113,7 @@ void Publisher::stop(Stop stop) {
 bool Publisher::has_seen_files() const { return thread_->work->has_seen_files(); }
 
 void Publisher::settle(std::function<void(std::string, std::vector<Doubtful>)> on_done) {
-  if (auto begun = thread_->begin(); !begun) {
-    const auto why =
-        fmt::format("cannot publish: {}; what is staged stays in {}", begun.error().message, thread_->staging);
-    return thread_->to_loop(std::move(on_done))(why, {});
-  }
+  thread_->begin_or_do_here();
   thread_->ask([done = thread_->to_loop(std::move(on_done))](Publishing& work, auto guard) {
     work.settle([done, guard](std::string error, std::vector<Doubtful> doubtful) {
       done(std::move(error), std::move(doubtful));
@@ -109,10 +122,7 @@ void Publisher::settle(std::function<void(std::string, std::vector<Doubtful>)> o
 }
 
 void Publisher::abandon(std::function<void(std::vector<Doubtful>)> on_done) {
-  if (!thread_->begin()) {  // the names are not known, but will not be published either
-    thread_->ask([](Publishing& work, auto guard) { work.abandon([guard](const std::vector<Doubtful>&) {}); });
-    return thread_->to_loop(std::move(on_done))({});
-  }
+  thread_->begin_or_do_here();
   thread_->ask([done = thread_->to_loop(std::move(on_done))](Publishing& work, auto guard) {
     work.abandon([done, guard](std::vector<Doubtful> doubtful) { done(std::move(doubtful)); });
   });

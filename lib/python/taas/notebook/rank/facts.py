@@ -38,7 +38,7 @@ class Facts:
 
 def find_modules_as_the_kernel(facts: Facts) -> None:
     """What the notebook can import, this process can, by the same order of folders."""
-    kernels = [place for place in facts["path"] if os.path.exists(place)]
+    kernels = facts["path"]
     sys.path[:] = [*kernels, *(place for place in sys.path if place not in kernels)]
 
 
