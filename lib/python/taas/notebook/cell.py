@@ -192,7 +192,7 @@ def _seed(tree: ast.Module) -> int | None:
 
 
 def _search_path() -> list[str]:
-    return [place or os.getcwd() for place in sys.path]
+    return [os.fspath(place) or os.getcwd() for place in sys.path]
 
 
 def _earlier_cells(shell: Any) -> list[str]:
