@@ -26,7 +26,7 @@ def start_ranks(taas_run, count: int) -> float:
 
 def restart_ranks(taas_run, count: int) -> float:
     """From the failure of a rank to the last of the new ones running."""
-    command = [taas_run, "--nproc-per-node", str(count), "--max-restarts", "1", "--no-python"]
+    command = [taas_run, "--nproc-per-node", str(count), *measure.RESTART, "--no-python"]
     measure.RANKS = count  # that restart_seconds() looks for
     return restart.restart_seconds(command, str(pathlib.Path(taas_run).with_name("bench_rank")))
 
@@ -64,7 +64,7 @@ def restart_agents(taas_run, count: int) -> float:
     """From the failure of rank 0 to the last of the new ranks running."""
     program = pathlib.Path(taas_run).with_name("bench_rank")
     with nodes(count) as cluster, tempfile.TemporaryDirectory() as folder:
-        over_ssh(cluster, taas_run, folder, "--max-restarts", 1, "--no-python", program, folder, 0, "heed")
+        over_ssh(cluster, taas_run, folder, *measure.RESTART, "--no-python", program, folder, 0, "heed")
         return restart.seconds_between(folder, count, 0)
 
 

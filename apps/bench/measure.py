@@ -17,6 +17,8 @@ import time
 from typing import NoReturn
 
 RANKS = 8
+RESTART = ("--max-restarts", "1", "--monitor-interval", "0.1")
+"""Without the pause that taas-run makes after a failure at the start; torchrun's default."""
 DISTRIBUTIONS = {"tensorflow": "tensorflow-cpu"}  # what pip calls a module, where it is not the module's own name
 
 

@@ -29,7 +29,7 @@ def restart_seconds(command, program) -> float:
 
 
 def with_restart(command) -> list:
-    return [*command[:-1], "--max-restarts", "1", command[-1]]
+    return [*command[:-1], *measure.RESTART, command[-1]]
 
 
 def main():

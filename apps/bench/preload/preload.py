@@ -51,7 +51,7 @@ def start_seconds(command: list, folder: pathlib.Path) -> float:
 
 
 def restart_seconds(command: list, folder: pathlib.Path) -> float:
-    measure.wall_seconds([*command, "--max-restarts", "1", RANK, folder, "fail"], folder)
+    measure.wall_seconds([*command, *measure.RESTART, RANK, folder, "fail"], folder)
     return (max(instant for instant, _ in summed(folder, 1)) - int((folder / "failed").read_text())) / 1e9
 
 
