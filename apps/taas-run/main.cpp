@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <variant>
@@ -55,21 +54,11 @@ Environment read_environment() {
   return variables;
 }
 
-/// Beside the stdbuf that it belongs to. Only a terminal shows when a line comes.
-std::string find_line_buffering(const Environment& environment) {
-  const auto stdbuf = ::isatty(STDOUT_FILENO) == 1 ? LocalPrograms(environment).find_in_path("stdbuf") : std::string();
-  if (stdbuf.empty()) return {};
-  for (const auto* folder : {"libexec", "lib"}) {
-    auto library = std::filesystem::path(stdbuf).parent_path().parent_path() / folder / "coreutils/libstdbuf.so";
-    if (::access(library.c_str(), R_OK) == 0) return library;
-  }
-  return {};
-}
-
 plan::Machine read_machine() {
   plan::Machine machine;
   machine.hostname = hostname();
   machine.cores = usable_cores();
+  machine.on_terminal = ::isatty(STDOUT_FILENO) == 1;
   machine.typed = ::isatty(STDIN_FILENO) == 1 && ::getpgrp() != ::getsid(0);  // such a shell gives each command a group
   machine.environment = read_environment();
   auto gpus = find_gpus(machine.environment);
@@ -80,7 +69,6 @@ plan::Machine read_machine() {
   machine.python_packages = python_packages();
   machine.preload_hook = python_part("preload");
   machine.rank_extension = python_part("rank");
-  machine.line_buffering = find_line_buffering(machine.environment);
   return machine;
 }
 

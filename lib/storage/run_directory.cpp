@@ -138,15 +138,13 @@ Result<> RunDirectory::make_private_output(Rank rank) const {
   return made ? Result<>() : made.error();
 }
 
-std::string RunDirectory::folder_of_rank(Generation generation, const RankPlace& rank) const {
-  if (!logs_) return generation_folder(generation);
-  const auto node = rank.node.value == 0 ? "" : fmt::format("node_{}/", rank.node.value);
-  return fmt::format("{}attempt_{}/{}", node, generation.value, rank.local_rank);
-}
-
 Result<HeldPath> RunDirectory::place_of_rank(Generation generation, const RankPlace& rank, const char* below_run,
                                              const char* below_log_dir) const {
-  const auto inner = folder_of_rank(generation, rank);
+  auto inner = generation_folder(generation);
+  if (logs_) {
+    const auto node = rank.node.value == 0 ? "" : fmt::format("node_{}/", rank.node.value);
+    inner = fmt::format("{}attempt_{}/{}", node, generation.value, rank.local_rank);
+  }
   const auto& top = logs_ ? logs_ : folder_;
   if (auto made = top.make_folder(inner); !made) return made.error();
   const auto name = logs_ ? below_log_dir : fmt::format("rank-{:04}.{}", rank.rank.value, below_run);
@@ -163,16 +161,11 @@ Result<HeldPath> RunDirectory::error_file(Generation generation, const RankPlace
 }
 
 void RunDirectory::remove_rank_files(Generation generation, const RankPlace& rank) const {
-  const auto inner = folder_of_rank(generation, rank);
-  const auto number = fmt::format("{}/rank-{:04}.", inner, rank.rank.value);
-  if (!logs_) {
-    for (const auto* kind : {"out", "err", "error.json"}) folder_.remove(number + kind);
-  } else {
-    for (const auto* name : {"/stdout.log", "/stderr.log", "/error.json"}) logs_.remove(inner + name);
-    logs_.remove_folder(inner);
-    logs_.remove_folder(inner.substr(0, inner.rfind('/')));
+  const auto inner = generation_folder(generation);
+  for (const auto* kind : {"out", "err", "error.json"}) {
+    folder_.remove(fmt::format("{}/rank-{:04}.{}", inner, rank.rank.value, kind));
   }
-  folder_.remove_folder(generation_folder(generation));
+  folder_.remove_folder(inner);
 }
 
 Result<HeldPath> RunDirectory::flight_records(Generation generation) const {

@@ -55,7 +55,7 @@ class RunDirectory {
   Result<HeldPath> rank_log(Generation generation, const RankPlace& rank, LogStream stream) const;
   /// TORCHELASTIC_ERROR_FILE, beside the log files.
   Result<HeldPath> error_file(Generation generation, const RankPlace& rank) const;
-  /// Removes the launcher's files of that rank, and the folders that are empty then.
+  /// Removes the launcher's files of that rank, and the folder if it is empty then. What lies below log_dir() stays.
   void remove_rank_files(Generation generation, const RankPlace& rank) const;
   /// What the names of torch's flight records begin with; the rank follows. In the run's folder, whatever log_dir() is.
   Result<HeldPath> flight_records(Generation generation) const;
@@ -68,7 +68,6 @@ class RunDirectory {
   /// Below log_dir() where there is one, and torchrun's name for the place; else below the run's folder.
   [[nodiscard]] Result<HeldPath> place_of_rank(Generation generation, const RankPlace& rank, const char* below_run,
                                                const char* below_log_dir) const;
-  [[nodiscard]] std::string folder_of_rank(Generation generation, const RankPlace& rank) const;
 
   HeldFolder folder_;
   HeldFolder logs_;  // without --log-dir none

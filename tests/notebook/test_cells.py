@@ -276,22 +276,39 @@ def test_ranks_have_what_earlier_cells_have_set(kernel):
     kernel.run("import random, numpy, torch").check()
     look = (
         "print(torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled(), torch.get_num_threads(), "
-        "torch.rand(1).item(), numpy.random.rand(), random.random())"
+        "torch.backends.cuda.matmul.fp32_precision, torch.rand(1).item(), numpy.random.rand(), random.random())"
     )
     kernel.run("usual = torch.get_num_threads()").check()
     kernel.run("torch.set_default_dtype(torch.float64); torch.set_num_threads(3)").check()
     kernel.run("torch.use_deterministic_algorithms(True)").check()
+    kernel.run("torch.backends.cuda.matmul.fp32_precision = 'tf32'").check()
     seeds = "random.seed(1); numpy.random.seed(2); torch.manual_seed(3); torch.rand(5);"
     kernel.run(seeds).check()
     told = kernel.run(look).check().stream()
     kernel.run(seeds).check()
     done = kernel.run(f"%%taas --gpus 2 --ranks 0,1\n{look}").check()
     kernel.run("torch.set_default_dtype(torch.float32); torch.use_deterministic_algorithms(False)").check()
-    kernel.run("torch.set_num_threads(usual)").check()
-    assert told.startswith("torch.float64 True 3 ") and re.sub(r"(?m)^\[[01-]+\] ", "", done.stream()) in (
-        told,
-        told + told,
-    )
+    kernel.run("torch.set_num_threads(usual); torch.backends.cuda.matmul.fp32_precision = 'none'").check()
+    assert told.startswith("torch.float64 True 3 tf32 ")
+    assert re.sub(r"(?m)^\[[01-]+\] ", "", done.stream()) in (told, told + told)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "%%taas --gpus 2\nimport random, torch\ntorch.set_num_threads(4)\nrandom.seed(1)",
+        "def seeds():\n    import random, torch\n    torch.set_num_threads(4)\n    random.seed(1)",
+        "# random.seed(1); torch.set_num_threads(4)",
+    ],
+    ids=["in ranks", "only defined", "in a comment"],
+)
+def test_what_no_ordinary_cell_has_set_is_each_ranks_own(new_kernel, before):
+    kernel = new_kernel()
+    kernel.run("import random, torch").check()
+    kernel.run(before).check()
+    done = kernel.run("%%taas --gpus 2 --ranks 0,1\nprint(torch.get_num_threads(), random.random())").check()
+    threads, numbers = zip(*(line.split(" ")[1:] for line in done.stream().splitlines()))
+    assert set(threads) == {"1"} and len(set(numbers)) == 2, done.stream()
 
 
 @pytest.mark.gate

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/files.hpp"
 #include "base/text.hpp"
@@ -42,8 +43,12 @@ bool is_below(const std::string& daemon) {
 Result<> check_step(const plan::SlurmTask& task) {
   const auto id = fmt::format("{}.{}", task.job.id, task.step.id);
   if (is_below(fmt::format("slurmstepd: [{}]", id))) return {};
-  const auto told =
-      run_command({"squeue", "--noheader", "--format=%i", "--steps=" + id}, kQuestionPatience, Complaints::kDropped);
+  std::vector<std::string> question{"env"};
+  for (const auto* filter : {"ACCOUNT", "LICENSES", "NAMES", "PARTITION", "QOS", "STATES", "USERS"}) {
+    question.insert(question.end(), {"-u", fmt::format("SQUEUE_{}", filter)});
+  }
+  question.insert(question.end(), {"squeue", "--noheader", "--format=%i", "--steps=" + id});
+  const auto told = run_command(question, kQuestionPatience, Complaints::kDropped);
   const bool over = told && told->exit_code == 0 && trim(told->output).empty();
   if (!over) return {};
   return usage_error(fmt::format(

@@ -1,5 +1,7 @@
 #include "node/process/rank_process.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "proc/family/main_thread.hpp"
 #include "proc/machine/gpu_memory.hpp"
 #include "proc/output/capture.hpp"
+#include "proc/output/terminal.hpp"
 #include "proc/spawn/null_device.hpp"
 #include "proc/spawn/spawn.hpp"
 #include "run/verdict/fatal_error.hpp"
@@ -295,7 +298,8 @@ std::vector<int> signals_to_ignore(const std::vector<std::string>& environment) 
 }
 
 Result<PreparedRank> PreparedRank::make(RankStart start) {
-  auto out = make_pipe();
+  auto out = start.on_terminal ? make_terminal(STDOUT_FILENO) : make_pipe();
+  if (!out && start.on_terminal) out = make_pipe();
   if (!out) return out.error();
   auto err = make_pipe();
   if (!err) return err.error();

@@ -37,6 +37,7 @@ struct RankStart {
   HeldPath error_file;     ///< TORCHELASTIC_ERROR_FILE
   HeldPath flight_record;  ///< where torch writes the rank's last collectives when one hangs; none: not known
   bool inherits_stdin = false;
+  bool on_terminal = false;               ///< its stdout is a terminal, where there is one to be had
   std::vector<const Fd*> inherited = {};  ///< become descriptors 3, 4, and so on
 };
 

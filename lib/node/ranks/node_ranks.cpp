@@ -66,7 +66,9 @@ void NodeRanks::start_all() {
   starting_.clear();
   short_of_.reset();
   for (std::size_t i = 0; i < places().size(); ++i) {
-    auto one = PreparedRank::make(starts_.describe(i));
+    auto start = starts_.describe(i);
+    start.on_terminal = start.on_terminal && outputs_[i].stdout_on_console;
+    auto one = PreparedRank::make(std::move(start));
     if (!one) short_of_ = one.error();
     if (!one) break;
     starting_.push_back(std::move(*one));

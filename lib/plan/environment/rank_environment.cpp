@@ -231,17 +231,6 @@ void set_python_path(Writer& writer, const ProgramOptions& program, const Machin
   if (!path.empty()) writer.set("PYTHONPATH", std::move(path));
 }
 
-/// In a terminal, lines of a program that leaves its buffering to C's library are shown as they are printed, and are
-/// not lost when it is killed: its stdout is a pipe to the launcher. What stdbuf does. Python's is unbuffered anyway.
-void set_line_buffering(Writer& writer, const ProgramOptions& program, const Machine& machine) {
-  const auto& own = machine.environment;
-  if (machine.line_buffering.empty() || is_python(program) || own.contains("_STDBUF_O")) return;
-  writer.set("_STDBUF_O", std::string("L"));
-  writer.set("LD_PRELOAD", behind(value_of(own, "LD_PRELOAD"), machine.line_buffering));
-  // It would refuse to come second. This library replaces nothing of what it watches.
-  writer.set("ASAN_OPTIONS", behind(value_of(own, "ASAN_OPTIONS"), "verify_asan_link_order=0"));
-}
-
 /// A level that the user did not choose is the same without being told.
 void set_log(Writer& writer, const OutputOptions& output, const std::string& folder) {
   if (output.log_level.empty()) return;
@@ -282,7 +271,6 @@ std::vector<Variable> rank_environment(const LaunchSettings& settings, const Mac
   set_data(writer, settings.options.data, addresses);
   set_log(writer, settings.options.output, addresses.log_folder);
   set_python_path(writer, settings.options.program, machine);
-  set_line_buffering(writer, settings.options.program, machine);
   if (!addresses.stop_file.empty()) writer.set("TAAS_STOP_REQUESTED", addresses.stop_file);
   writer.set_default("WANDB_RUN_GROUP", settings.run_id);
   set_frameworks_on_cpu(writer, settings, machine, place);

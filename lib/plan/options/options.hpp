@@ -120,11 +120,11 @@ struct Machine {
   std::string preload_hook = {};     ///< folder of the `sitecustomize` that preloads; empty: none
   std::string rank_extension = {};   ///< folder of what torch itself imports in ranks; empty: none
   std::map<std::string, int> job_gpus =
-      {};                           ///< of each node of the SLURM job; empty: SLURM was not asked (slurm_gpus.hpp)
-  std::string gpu_problem = {};     ///< why none of its GPUs is visible, where nobody hid them; as in Gpus
-  bool typed = false;               ///< in an interactive shell, by a person
-  bool submits_jobs = false;        ///< to SLURM, in no job of which it is: it may be a login node
-  std::string line_buffering = {};  ///< library of coreutils that stdout of C programs is to be told by; empty: none
+      {};                               ///< of each node of the SLURM job; empty: SLURM was not asked (slurm_gpus.hpp)
+  std::string gpu_problem = {};         ///< why none of its GPUs is visible, where nobody hid them; as in Gpus
+  bool typed = false;                   ///< in an interactive shell, by a person
+  bool submits_jobs = false;            ///< to SLURM, in no job of which it is: it may be a login node
+  bool on_terminal = false;             ///< its stdout is one
   std::string other_accelerators = {};  ///< "8 AMD GPUs": not counted in `gpus`
 };
 

@@ -116,7 +116,7 @@ void Capture::drain_now() {
   auto state = state_;  // a callback may destroy this
   int available = 0;
   if (state->ended || ::ioctl(state->pipe.native_handle(), FIONREAD, &available) != 0) return;
-  auto left = static_cast<std::size_t>(available);
+  auto left = std::max(static_cast<std::size_t>(available), buffer.size());  // a terminal does not know all at once
   while (left > 0 && !state->closed && !state->ended) {
     auto step = std::min(left, buffer.size());
     if (!state->read(step)) return;

@@ -1,13 +1,12 @@
 #include "run/supervisor/restarts.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
 #include <string_view>
 #include <utility>
-
-#include "base/text.hpp"
 
 namespace taas::run {
 namespace {
@@ -25,41 +24,37 @@ bool costs_a_restart(const Verdict& verdict, const GenerationRecord& record) {
   return std::any_of(lost.begin(), lost.end(), [](const NodeLost& node) { return !node.replaceable; });
 }
 
-/// As far as another failure can equal it: whichever rank was the first, that may change from one generation to the
-/// next. Empty: none can.
+/// What an equal failure has as well; which rank was the first may change from one generation to the next.
 std::string describe(const Verdict& verdict) {
-  if (verdict.cause == Cause::kNodeLost) return {};
   const auto& status = verdict.status;
-  return fmt::format("{} {} {} {}", static_cast<int>(verdict.cause), status.code, status.signal, verdict.raised);
+  return fmt::format("{} {} {} {}", static_cast<int>(verdict.cause), status.code, status.signal,
+                     fmt::join(verdict.detail, "\n"));
 }
 
-/// What the machine, a network or a device refused, as CUDA's "devices are busy".
-bool may_pass(std::string_view raised) {
+/// Exceptions that a program's text or its arguments cause, and that come again with them. Of all others a machine, a
+/// network or a device may be the cause, in whatever library it was noticed.
+bool is_of_the_program(std::string_view raised) {
   constexpr std::string_view kTypes[] = {
-      "OSError",           "IOError",         "TimeoutError",      "PermissionError",    "InterruptedError",
-      "FileNotFoundError", "FileExistsError", "IsADirectoryError", "NotADirectoryError", "BlockingIOError",
-      "ConnectionError",   "BrokenPipeError", "ChildProcessError", "ProcessLookupError", "ConnectionResetError",
-      "URLError",          "HTTPError",       "AcceleratorError",  "OutOfMemoryError",   "ConnectionRefusedError",
-      "gaierror",          "timeout",         "DistNetworkError",  "DistStoreError",     "ConnectionAbortedError",
-      "SSLError",          "MaxRetryError",
+      "ArithmeticError",     "AssertionError", "AttributeError", "ImportError",   "IndentationError",
+      "IndexError",          "KeyError",       "LookupError",    "NameError",     "ModuleNotFoundError",
+      "NotImplementedError", "RecursionError", "SyntaxError",    "TabError",      "TypeError",
+      "UnboundLocalError",   "ValueError",     "UnicodeError",   "OverflowError", "ZeroDivisionError",
   };
-  auto type = raised.substr(0, raised.find_first_of(":\n"));
-  type = type.substr(type.rfind('.') + 1);
-  const bool listed = std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
-  return listed || contains(raised, "[Errno ") || contains(raised, "CUDA");
+  const auto type = raised.substr(0, raised.find_first_of(":\n"));
+  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
 }
 
 }  // namespace
 
 AfterFailure Restarts::decide(const Verdict& verdict, const GenerationRecord& record, Instant now, bool allowed) {
-  auto failure = now - started_at_ < policy_.startup_window ? describe(verdict) : std::string();
-  alike_ = !failure.empty() && failure == failure_ ? alike_ + 1 : 0;
-  failure_ = std::move(failure);
   const bool costs = costs_a_restart(verdict, record);
-  allowed = allowed && verdict.cause != Cause::kExecFailed && (used_ < policy_.max_restarts || !costs);
-  const bool in_vain = allowed && fails_again(verdict, record);
-  AfterFailure next{allowed && !in_vain, 0, {}, alike_, verdict.hint};
-  if (in_vain) {
+  const bool in_vain = raises_again(verdict, record);
+  AfterFailure next;
+  next.alike = count_alike(verdict, now);
+  next.hint = verdict.hint;
+  const bool possible = allowed && verdict.cause != Cause::kExecFailed && (used_ < policy_.max_restarts || !costs);
+  next.restarting = possible && !in_vain;
+  if (possible && in_vain) {
     next.hint =
         "not restarted: it raised the same exception at the same line twice, before any rank had reached the store";
     if (!verdict.hint.empty()) next.hint += "; " + verdict.hint;
@@ -70,9 +65,19 @@ AfterFailure Restarts::decide(const Verdict& verdict, const GenerationRecord& re
   return next;
 }
 
-bool Restarts::fails_again(const Verdict& verdict, const GenerationRecord& record) const {
-  const bool at_start = policy_.startup_needs_store && !record.store_reached();
-  return at_start && alike_ > 0 && verdict.cause == Cause::kException && !may_pass(verdict.raised);
+bool Restarts::raises_again(const Verdict& verdict, const GenerationRecord& record) {
+  const bool at_start =
+      policy_.startup_needs_store && !record.store_reached() && verdict.at - started_at_ < policy_.startup_window;
+  const bool certain = at_start && verdict.cause == Cause::kException && is_of_the_program(verdict.raised);
+  const auto before = std::exchange(raised_, certain ? verdict.raised : std::string());
+  return certain && raised_ == before;
+}
+
+int Restarts::count_alike(const Verdict& verdict, Instant now) {
+  const bool soon = now - started_at_ < kSoon && verdict.cause != Cause::kNodeLost;
+  const auto before = std::exchange(failure_, soon ? describe(verdict) : std::string());
+  alike_ = soon && failure_ == before ? alike_ + 1 : 0;
+  return alike_;
 }
 
 Duration Restarts::next_pause(Instant now) {

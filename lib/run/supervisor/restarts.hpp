@@ -19,8 +19,8 @@ struct AfterFailure {
 /// Whether a generation that failed is followed by another one, when, and which of the restarts that --max-restarts
 /// allows that uses up.
 /// - Restarts are made as they were asked for, but for a program that cannot be executed, and one that raises the same
-///   exception at the same line twice in a row before any rank has reached the store. What a machine, a network or a
-///   device refuses is no such exception: it may be granted the next time.
+///   exception at the same line twice in a row before any rank has reached the store. An exception that a machine, a
+///   network or a device may have caused never counts.
 /// - A generation that failed within ten seconds of its start is followed by the next after a pause that doubles from
 ///   one second to thirty, so that the restarts outlast a disturbance. With --monitor-interval, generations begin that
 ///   far apart instead.
@@ -36,12 +36,14 @@ class Restarts {
   AfterFailure decide(const Verdict& verdict, const GenerationRecord& record, Instant now, bool allowed);
 
  private:
-  [[nodiscard]] bool fails_again(const Verdict& verdict, const GenerationRecord& record) const;
+  bool raises_again(const Verdict& verdict, const GenerationRecord& record);
+  int count_alike(const Verdict& verdict, Instant now);
   Duration next_pause(Instant now);
 
   const Policy& policy_;
   Instant started_at_{};
   int used_ = 0;
+  std::string raised_;   // by the last generation, at its start; empty: nothing that has to come again
   std::string failure_;  // of the last generation, in words that an equal one has too; empty: none equals it
   int alike_ = 0;        // as AfterFailure
   Duration pause_{};     // the last one

@@ -151,7 +151,9 @@ std::vector<std::string> Narrator::tell_untold() {
 }
 
 std::vector<std::string> Narrator::tell_end(const run::Verdict& verdict) {
-  auto lines = tell_data();
+  auto lines = tell_untold();
+  auto data = tell_data();
+  lines.insert(lines.end(), data.begin(), data.end());
   bool known = reported_ && reported_->generation == verdict.generation && reported_->summary == verdict.summary;
   std::vector<std::string> end;
   if (verdict.cause == run::Cause::kSuccess) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/text.hpp"
 #include "ui/text/rank_set.hpp"
 
@@ -60,7 +62,8 @@ std::vector<std::string> failure_report(const run::Verdict& verdict, const Style
 std::string describe(const Restart& restart, bool same_ranks) {
   auto all = restart.world_size == 1 ? "rank 0" : fmt::format("all {} ranks", restart.world_size);
   auto text = "restarting " + (same_ranks ? all : "the ranks with the nodes that are left");
-  if (restart.pause > Duration{}) text += fmt::format(" in {:.2g} s", seconds(restart.pause));
+  const auto pause = std::round(seconds(restart.pause) * 10) / 10;
+  if (pause > 0) text += fmt::format(" in {} s", pause);
   if (restart.number > 0) text += fmt::format(", restart {} of {}", restart.number, restart.limit);
   return text;
 }

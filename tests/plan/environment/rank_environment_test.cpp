@@ -41,22 +41,6 @@ std::string value(const Environment& variables, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("a program that is not Python is told to print line by line where that is wanted") {
-  Machine machine{"here", 0, 18, {{"LD_PRELOAD", "mine.so"}}};
-  machine.line_buffering = "libstdbuf.so";
-  auto of = [&](bool no_python) {
-    auto options = with_gpus(1);
-    options.program.program = "train.py";
-    options.program.no_python = no_python;
-    return environment(options, machine, 0);
-  };
-  CHECK(value(of(true), "LD_PRELOAD") == "mine.so:libstdbuf.so");
-  CHECK(value(of(true), "_STDBUF_O") == "L");
-  CHECK(value(of(false), "LD_PRELOAD") == "(unset)");
-  machine.environment["_STDBUF_O"] = "";
-  CHECK(value(of(true), "LD_PRELOAD") == "(unset)");
-}
-
 TEST_CASE("a rank is told who it is, by every name that programs look for") {
   Options options = with_gpus(9);
   options.supervision.max_restarts = 3;

@@ -8,6 +8,7 @@
 #include "held_path.hpp"
 #include "proc/file_size_limit.hpp"
 #include "proc/output/log_writer.hpp"
+#include "proc/output/terminal.hpp"
 #include "proc/processes.hpp"
 
 namespace capture_test {
@@ -47,6 +48,25 @@ struct Fixture {
 };
 
 }  // namespace
+
+TEST_CASE("a terminal passes bytes on as they are, at once, and its end is told") {
+  auto terminal = make_terminal(-1);
+  REQUIRE(terminal.has_value());
+  CHECK(::isatty(terminal->write.get()) == 1);
+  boost::asio::io_context io;
+  std::string text;
+  bool ended = false;
+  Capture capture(io, std::move(terminal->read), {},
+                  {.on_bytes = [&](std::string_view bytes, Instant) { text += bytes; },
+                   .on_end = [&] { ended = true; },
+                   .on_log_error = {}});
+  const std::string said = "one\r\ntwo\n\x03\x04\tthree";
+  REQUIRE(write_all(terminal->write, said).has_value());
+  capture.drain_now();
+  CHECK(text == said);
+  terminal->write.reset();
+  CHECK(run_until(io, [&] { return ended; }));
+}
 
 TEST_CASE("bytes reach the callback and the file unchanged, then the end is told") {
   TemporaryFolder folder;

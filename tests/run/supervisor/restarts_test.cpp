@@ -36,7 +36,9 @@ struct Failures {
     if (reached_store) record.store_reached(StoreReached{Generation{0}, now});
     restarts.begin(now);
     now += lived;
-    return restarts.decide(verdict, record, now, true);
+    auto told = verdict;
+    told.at = now;
+    return restarts.decide(told, record, now, true);
   }
 
   Policy policy;
@@ -95,15 +97,16 @@ TEST_CASE("exceptions that are not certain to come again are restarted as often 
       {kNameError.raised, 0s, true},    // it had got further
       {kNameError.raised, 60s, false},  // it had worked for a while
   }));
-  Failures fails(2);
+  Failures fails(3);
   fails(kNameError);
   CHECK(fails(failed(Cause::kException, other), lived, reached_store).restarting);
+  CHECK(fails(kNameError).restarting);  // the second one, but not in a row
 }
 
-TEST_CASE("what a machine refused may be granted the next time") {
-  auto raised =
-      GENERATE(as<std::string>(), "OSError: stale file handle", "requests.exceptions.ConnectionError: no route",
-               "mylib.NoShard: [Errno 116] Stale file handle", "RuntimeError: CUDA error: devices are busy");
+TEST_CASE("what a machine, a network or a device may have caused can end otherwise the next time") {
+  auto raised = GENERATE(as<std::string>(), "OSError: stale file handle", "requests.exceptions.ReadTimeout: timed out",
+                         "huggingface_hub.errors.LocalEntryNotFoundError: offline", "RuntimeError: CUDA error: busy",
+                         "torch.distributed.DistBackendError: NCCL error", "json.decoder.JSONDecodeError: half a file");
   Failures fails(3);
   for (int i = 0; i < 3; ++i) CHECK(fails(failed(Cause::kException, raised)).restarting);
 }
@@ -133,11 +136,16 @@ TEST_CASE("failures in a row are alike whichever rank was the first, while they 
     return verdict;
   };
   std::vector<int> alike;
-  for (const auto& verdict : {by_rank(0, 1), by_rank(1, 1), by_rank(0, 1), by_rank(0, 2), by_rank(0, 2)})
+  for (const auto& verdict : {by_rank(0, 1), by_rank(1, 1), by_rank(0, 1), by_rank(0, 2), by_rank(0, 2)}) {
     alike.push_back(fails(verdict).alike);
-  alike.push_back(fails(by_rank(0, 2), 60s).alike);
-  alike.push_back(fails(by_rank(0, 2)).alike);
-  CHECK(alike == std::vector<int>{0, 1, 2, 0, 1, 0, 0});
+  }
+  auto other_words = by_rank(0, 2);
+  other_words.detail = {"step 7: no such shard"};
+  alike.push_back(fails(other_words).alike);
+  alike.push_back(fails(other_words).alike);
+  alike.push_back(fails(other_words, 10s).alike);
+  alike.push_back(fails(other_words).alike);
+  CHECK(alike == std::vector<int>{0, 1, 2, 0, 1, 0, 1, 0, 0});
 }
 
 }  // namespace restarts_test

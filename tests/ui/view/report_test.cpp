@@ -35,6 +35,14 @@ TEST_CASE("a report says nothing about what did not happen") {
         Lines{"taas-run: rank 0 exited with code 1"});
 }
 
+TEST_CASE("a pause before a restart is told in seconds") {
+  auto told = [](long ms) { return describe(Restart{8, 1, 3, std::chrono::milliseconds(ms)}); };
+  CHECK(told(0) == "restarting all 8 ranks, restart 1 of 3");
+  CHECK(told(40) == "restarting all 8 ranks, restart 1 of 3");
+  CHECK(told(4470) == "restarting all 8 ranks in 4.5 s, restart 1 of 3");
+  CHECK(told(3600000) == "restarting all 8 ranks in 3600 s, restart 1 of 3");
+}
+
 TEST_CASE("a restart is announced below the report") {
   Restart restart{8, 1, 3};
   CHECK(failure_report(failure(0, "rank 0 exited with code 1"), Style(), &restart).back() ==

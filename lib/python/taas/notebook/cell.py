@@ -82,12 +82,15 @@ def _run(
     """Removes the folder in the end."""
     try:
         apart = os.getcwd() if writes_apart(options) else None
+        set_before, unread = settings.captured(shell)
+        if unread:
+            view.say(f"taas: ranks may differ in what cannot be read of torch: {', '.join(unread)}")
         facts = {
             "registered": registered,
             "pull": options.pull,
             "seed": _seed(_tree(text)),
             "path": _search_path(),
-            "settings": settings.captured(_earlier_cells(shell)),
+            "settings": set_before,
             "apart": apart,
         }
         folder.write(text, found, facts)
@@ -192,11 +195,7 @@ def _seed(tree: ast.Module) -> int | None:
 
 
 def _search_path() -> list[str]:
-    return [os.fspath(place) or os.getcwd() for place in sys.path]
-
-
-def _earlier_cells(shell: Any) -> list[str]:
-    return list(shell.history_manager.input_hist_raw[:-1])
+    return [place or os.getcwd() for place in sys.path if isinstance(place, str)]
 
 
 def _cell_names(shell: Any, cell: str) -> dict[str, str]:

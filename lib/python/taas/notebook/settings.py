@@ -5,16 +5,19 @@ The working directory, the variables of the environment and sys.path come by oth
 
 from __future__ import annotations
 
+import ast
 import base64
+import os
 import pickle
 import random
-import re
 import sys
-from typing import Any, Callable, Iterable, NamedTuple
+import types
+from typing import Any, Callable, Iterator, NamedTuple
 
 _SEED_OF_TORCH = 67280421310721
-"""c10::detail default_rng_seed_val: that of a torch that nobody has seeded."""
-_SEEDS_PYTHON = re.compile(r"(?<!np\.)(?<!numpy\.)\brandom\.seed\(|\bseed_everything\(|\bset_seed\(")
+"""c10::detail::default_rng_seed_val: that of a torch that nobody has seeded."""
+_OF_ALL = ("seed_everything", "set_seed")
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class _Setting(NamedTuple):
@@ -25,16 +28,25 @@ class _Setting(NamedTuple):
     set: Callable[[Any, Any], None]
 
 
-def _set_deterministic(torch: Any, value: list[bool]) -> None:
-    torch.use_deterministic_algorithms(value[0], warn_only=value[1])
+def _attribute(path: str, usual: Any) -> _Setting:
+    """torch.backends.<path>."""
+    *modules, name = path.split(".")
 
+    def module(torch: Any) -> Any:
+        found = torch.backends
+        for each in modules:
+            found = getattr(found, each)
+        return found
 
-def _of_cudnn(name: str, usual: bool) -> _Setting:
     return _Setting(
-        usual,
-        lambda torch: getattr(torch.backends.cudnn, name),
-        lambda torch, value: setattr(torch.backends.cudnn, name, value),
+        usual, lambda torch: getattr(module(torch), name), lambda torch, value: setattr(module(torch), name, value)
     )
+
+
+def _default_device(torch: Any) -> str:
+    """As it was set: torch.get_default_device() would begin to use CUDA. Of GPUs each rank has its own."""
+    context = torch._GLOBAL_DEVICE_CONTEXT.device_context
+    return context.device.type if context else "cpu"
 
 
 _SETTINGS = {
@@ -43,21 +55,14 @@ _SETTINGS = {
         lambda torch: str(torch.get_default_dtype()).removeprefix("torch."),
         lambda torch, value: torch.set_default_dtype(getattr(torch, value)),
     ),
-    "device": _Setting(  # of GPUs each rank has its own
-        "cpu", lambda torch: torch.get_default_device().type, lambda torch, value: torch.set_default_device(value)
-    ),
-    "precision": _Setting(
-        "highest",
-        lambda torch: torch.get_float32_matmul_precision(),
-        lambda torch, value: torch.set_float32_matmul_precision(value),
-    ),
+    "device": _Setting("cpu", _default_device, lambda torch, value: torch.set_default_device(value)),
     "deterministic": _Setting(
         [False, False],
         lambda torch: [
             torch.are_deterministic_algorithms_enabled(),
             torch.is_deterministic_algorithms_warn_only_enabled(),
         ],
-        _set_deterministic,
+        lambda torch, value: torch.use_deterministic_algorithms(value[0], warn_only=value[1]),
     ),
     "gradients": _Setting(
         True, lambda torch: torch.is_grad_enabled(), lambda torch, value: torch.set_grad_enabled(value)
@@ -67,37 +72,121 @@ _SETTINGS = {
         lambda torch: torch.is_anomaly_enabled(),
         lambda torch, value: torch.autograd.set_detect_anomaly(value),
     ),
-    "cudnn.enabled": _of_cudnn("enabled", True),
-    "cudnn.benchmark": _of_cudnn("benchmark", False),
-    "cudnn.deterministic": _of_cudnn("deterministic", False),
+    "cudnn.enabled": _attribute("cudnn.enabled", True),
+    "cudnn.benchmark": _attribute("cudnn.benchmark", False),
+    "cudnn.deterministic": _attribute("cudnn.deterministic", False),
+}
+# Torch has two interfaces to this, and refuses to read one after the other was used.
+_PRECISION = {
+    "precision": _Setting(
+        "highest",
+        lambda torch: torch.get_float32_matmul_precision(),
+        lambda torch, value: torch.set_float32_matmul_precision(value),
+    ),
+    "cudnn.allow_tf32": _attribute("cudnn.allow_tf32", True),
+}
+_NEW_PRECISION = {
+    path: _attribute(path, usual)
+    for path, usual in [
+        ("fp32_precision", "none"),
+        ("cuda.matmul.fp32_precision", "none"),
+        ("cudnn.fp32_precision", "none"),
+        ("cudnn.conv.fp32_precision", "tf32"),
+        ("cudnn.rnn.fp32_precision", "tf32"),
+        ("mkldnn.fp32_precision", "none"),
+        ("mkldnn.matmul.fp32_precision", "none"),
+        ("mkldnn.conv.fp32_precision", "none"),
+        ("mkldnn.rnn.fp32_precision", "none"),
+    ]
 }
 
 
-def captured(cells: Iterable[str]) -> dict[str, Any]:
-    """Of this kernel, as JSON: what is not as Python and torch begin. `cells` are the texts that have run.
+def captured(shell: Any) -> tuple[dict[str, Any], list[str]]:
+    """Of this kernel, as JSON, what is not as Python and torch begin; and the names of what could not be read.
 
     Random states only where somebody has seeded: else each rank has its own.
     """
-    text = "\n".join(cells)
+    called = list(_called(shell))
     states: dict[str, Any] = {}
     settings: dict[str, Any] = {}
-    if torch := sys.modules.get("torch"):
-        settings = {name: value for name, one in _SETTINGS.items() if (value := one.read(torch)) != one.usual}
-        if "set_num_threads(" in text:  # the kernel has had as many as there are cores, which ranks share
-            settings["threads"] = torch.get_num_threads()
+    unread: list[str] = []
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch and hasattr(torch, "get_default_dtype"):
+        settings, unread = _read(torch)
+        if "set_num_threads" in (name.rpartition(".")[2] for name in called):
+            # As many as it has had by itself are too many: ranks share the machine's cores.
+            threads = torch.get_num_threads()
+            if str(threads) not in (os.environ.get("OMP_NUM_THREADS"), str(len(os.sched_getaffinity(0)))):
+                settings["threads"] = threads
         if torch.initial_seed() != _SEED_OF_TORCH:
             states["torch"] = torch.initial_seed(), torch.get_rng_state().numpy()
-    if (numpy := sys.modules.get("numpy")) and _is_seeded(numpy):
+    if numpy and _is_seeded(numpy):
         states["numpy"] = numpy.random.get_state()
-    if _SEEDS_PYTHON.search(text):
+    if any(_seeds_python(name, shell.user_ns) for name in called):
         states["random"] = random.getstate()
-    return {"torch": settings, "states": base64.b64encode(pickle.dumps(states)).decode() if states else ""}
+    return {"torch": settings, "states": base64.b64encode(pickle.dumps(states)).decode() if states else ""}, unread
+
+
+def _read(torch: Any) -> tuple[dict[str, Any], list[str]]:
+    """The settings, and which of them could not be read."""
+    found, unread = _changed(torch, _SETTINGS)
+    precision, mixed = _changed(torch, _PRECISION)
+    if mixed:
+        precision, mixed = _changed(torch, _NEW_PRECISION)
+    return found | precision, unread + mixed
+
+
+def _changed(torch: Any, settings: dict[str, _Setting]) -> tuple[dict[str, Any], list[str]]:
+    found, unread = {}, []
+    for name, setting in settings.items():
+        try:
+            value = setting.read(torch)
+        except (AttributeError, RuntimeError):  # of another release of torch, or of the other interface
+            unread.append(name)
+        else:
+            if value != setting.usual:
+                found[name] = value
+    return found, unread
 
 
 def _is_seeded(numpy: Any) -> bool:
     """numpy.random.seed() leaves its generator without the sequence that the operating system had begun."""
-    generator = numpy.random.get_bit_generator()
-    return getattr(generator, "_seed_seq", None) is None
+    try:
+        return numpy.random.get_bit_generator()._seed_seq is None
+    except AttributeError:
+        return False
+
+
+def _called(shell: Any) -> Iterator[str]:
+    """What ordinary cells have called, as it was written: `random.seed`. Of functions that are only defined, nothing.
+
+    Cells that ran in ranks are calls of a magic here.
+    """
+    open_nodes: list[ast.AST] = []
+    for text in shell.history_manager.input_hist_parsed[:-1]:
+        try:
+            open_nodes.append(ast.parse(text))
+        except SyntaxError:
+            continue
+    bodies = {each.name: each.body for tree in open_nodes for each in ast.walk(tree) if isinstance(each, _FUNCTIONS)}
+    while open_nodes:
+        node = open_nodes.pop()
+        if isinstance(node, (*_FUNCTIONS, ast.Lambda)):
+            continue
+        open_nodes += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            yield name
+            open_nodes += bodies.pop(name, [])
+
+
+def _seeds_python(name: str, namespace: dict[str, Any]) -> bool:
+    """random.seed under whatever name, or a function for all seeds, as Lightning's and Transformers'."""
+    module, _, last = name.rpartition(".")
+    if module:
+        return last in _OF_ALL or (last == "seed" and namespace.get(module) is random)
+    function = namespace.get(last)
+    return last in _OF_ALL or (isinstance(function, types.MethodType) and function == random.seed)
 
 
 def restore(settings: dict[str, Any]) -> None:
@@ -105,8 +194,9 @@ def restore(settings: dict[str, Any]) -> None:
     if settings["torch"]:
         import torch
 
+        every = _SETTINGS | _PRECISION | _NEW_PRECISION
         for name, value in settings["torch"].items():
-            torch.set_num_threads(value) if name == "threads" else _SETTINGS[name].set(torch, value)
+            torch.set_num_threads(value) if name == "threads" else every[name].set(torch, value)
     if not settings["states"]:
         return
     states = pickle.loads(base64.b64decode(settings["states"]))
