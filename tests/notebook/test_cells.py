@@ -289,7 +289,7 @@ def test_ranks_have_what_earlier_cells_have_set(kernel):
     done = kernel.run(f"%%taas --gpus 2 --ranks 0,1\n{look}").check()
     kernel.run("torch.set_default_dtype(torch.float32); torch.use_deterministic_algorithms(False)").check()
     kernel.run("torch.set_num_threads(usual); torch.backends.cuda.matmul.fp32_precision = 'none'").check()
-    assert told.startswith("torch.float64 True 3 tf32 ")
+    assert told.startswith("torch.float64 True 3 tf32 ") and "may differ" not in done.stream("stderr")
     assert re.sub(r"(?m)^\[[01-]+\] ", "", done.stream()) in (told, told + told)
 
 

@@ -45,7 +45,7 @@ def _attribute(path: str, usual: Any) -> _Setting:
 
 def _default_device(torch: Any) -> str:
     """As it was set: torch.get_default_device() would begin to use CUDA. Of GPUs each rank has its own."""
-    context = torch._GLOBAL_DEVICE_CONTEXT.device_context
+    context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)  # of this thread
     return context.device.type if context else "cpu"
 
 
