@@ -89,7 +89,6 @@ def test_a_start_that_fails_is_restarted_until_the_same_exception_comes_again(la
 def test_many_restarts_of_a_program_that_cannot_work_leave_little(launcher):
     result = launcher.run("--nproc-per-node", 2, "--max-restarts", 100, "--monitor-interval", 0, "--no-python", "false")
     assert result.returncode == 1
-    print(result.stderr)
     run = launcher.folder / "taas-runs" / "latest"
     assert sorted(path.name for path in run.glob("generation-*")) == [
         "generation-0",

@@ -206,6 +206,7 @@ def test_lines_of_a_program_that_buffers_come_at_once_in_a_terminal(launcher):
 
 
 @pytest.mark.gate
+@pytest.mark.skipif(not os.path.exists("/proc/net/if_inet6"), reason="this kernel has no IPv6")
 def test_the_ranks_of_a_machine_that_has_only_ipv6_meet(launcher):
     """Its store was at an address that the machine did not have, and ranks looked for it for half an hour."""
     only_ipv6 = 'ip link set lo up && ip address delete 127.0.0.1/8 dev lo && exec "$@"'

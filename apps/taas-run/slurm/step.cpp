@@ -5,12 +5,11 @@
 
 #include <chrono>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/files.hpp"
 #include "base/text.hpp"
-#include "plan/options/numbers.hpp"
+#include "proc/family/descendants.hpp"
+#include "proc/family/main_thread.hpp"
 #include "system/command_output.hpp"
 
 namespace taas::cli {
@@ -18,22 +17,13 @@ namespace {
 
 constexpr auto kQuestionPatience = std::chrono::seconds(5);
 
-/// 0: nobody, or nobody who can be seen from here.
-int parent_of(int pid) {
-  const auto text = read_file(fmt::format("/proc/{}/status", pid));
-  if (!text) return 0;
-  constexpr std::string_view kLabel = "\nPPid:\t";
-  const auto begin = text->find(kLabel);
-  if (begin == std::string::npos) return 0;
-  const auto rest = std::string_view(*text).substr(begin + kLabel.size());
-  return plan::parse_integer(rest.substr(0, rest.find('\n'))).value_or(0);
-}
-
 /// slurmstepd, which starts a step's tasks, is called "slurmstepd: [12.0]".
 bool is_below(const std::string& daemon) {
-  for (int pid = ::getppid(); pid > 1; pid = parent_of(pid)) {
-    const auto called = read_file(fmt::format("/proc/{}/cmdline", pid));
-    if (called && called->starts_with(daemon)) return true;
+  auto process = read_process(::getppid());
+  while (process && process->pid > 1) {
+    const auto called = read_command_line(process->pid);
+    if (!called.empty() && called.front().starts_with(daemon)) return true;
+    process = read_process(process->parent);
   }
   return false;
 }

@@ -9,6 +9,7 @@
 #include "base/disk_thread.hpp"
 #include "base/log/log.hpp"
 #include "node/ranks/protection.hpp"
+#include "plan/environment/rank_environment.hpp"
 #include "plan/program/preload.hpp"
 #include "proc/family/family.hpp"
 #include "proc/machine/memory_watch.hpp"
@@ -65,9 +66,11 @@ void NodeRanks::use(GenerationPaths made) {
 void NodeRanks::start_all() {
   starting_.clear();
   short_of_.reset();
+  const auto& options = starts_.options();
+  const bool on_terminal = options.machine.on_terminal && !plan::is_python(options.settings.options.program);
   for (std::size_t i = 0; i < places().size(); ++i) {
     auto start = starts_.describe(i);
-    start.on_terminal = start.on_terminal && outputs_[i].stdout_on_console;
+    start.on_terminal = on_terminal && outputs_[i].stdout_on_console;  // a Python's own buffer is off
     auto one = PreparedRank::make(std::move(start));
     if (!one) short_of_ = one.error();
     if (!one) break;

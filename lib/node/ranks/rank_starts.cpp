@@ -73,8 +73,6 @@ RankStart RankStarts::describe(std::size_t index) const {
   start.stderr_file = files.err;
   start.error_file = files.error;
   if (!flight_records_.empty()) start.flight_record = flight_records_.with(std::to_string(place.rank.value));
-  // Python's own buffer is off.
-  start.on_terminal = options_.machine.on_terminal && !plan::is_python(options_.settings.options.program);
   start.inherits_stdin = first && options_.inherits_stdin;
   return start;
 }

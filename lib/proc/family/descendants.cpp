@@ -83,11 +83,11 @@ std::optional<Process> read_process(int pid) {
   if (name_end == stat->npos) return std::nullopt;
   Process process{.pid = pid};
   unsigned long long started = 0;
-  // Fields 4, 5 and 22 of proc(5), counted from the state, which is the third.
+  // Fields 3, 4, 5 and 22 of proc(5): the third follows the name.
   int fields = std::sscanf(stat->c_str() + name_end + 1,
-                           " %*c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                           &process.parent, &process.group, &started);
-  if (fields != 3) return std::nullopt;
+                           " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                           &process.state, &process.parent, &process.group, &started);
+  if (fields != 4) return std::nullopt;
   process.started = started;
   return process;
 }

@@ -13,6 +13,7 @@ namespace taas {
 /// One process as /proc shows it. The number alone may be another's a moment later; with the start time it is this one.
 struct Process {
   int pid = 0;
+  char state = 0;  ///< by its letter in proc(5): 'Z' is a zombie
   int parent = 0;  ///< changes when that one ends
   int group = 0;
   std::uint64_t started = 0;  ///< clock ticks since boot

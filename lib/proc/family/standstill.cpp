@@ -9,6 +9,7 @@
 #include <functional>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/files.hpp"
@@ -23,11 +24,8 @@ constexpr auto kRunsOn = std::chrono::microseconds(300);  // between two attempt
 
 /// Whether it does nothing: stopped, traced, or gone.
 bool stands_still(const Process& process) {
-  const auto stat = read_file("/proc/" + std::to_string(process.pid) + "/stat");
-  if (!stat) return true;
-  const auto name_end = stat->rfind(')');
-  if (name_end == stat->npos || name_end + 2 >= stat->size()) return true;
-  return std::string("TtZX").find((*stat)[name_end + 2]) != std::string::npos;
+  const auto now = read_process(process.pid);
+  return !now || std::string_view("TtZX").find(now->state) != std::string_view::npos;
 }
 
 /// Whether its main thread was stopped outside of the kernel, or as it opened a file: "-1 …" or the call's number.

@@ -10,12 +10,11 @@
 #include <cerrno>
 #include <chrono>
 #include <memory>
-#include <string>
+#include <optional>
 #include <utility>
 
 #include "base/fd.hpp"
-#include "base/files.hpp"
-#include "base/text.hpp"
+#include "proc/family/descendants.hpp"
 
 namespace taas {
 
@@ -23,31 +22,27 @@ namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(250);
 
-/// Its start, in the kernel's ticks, which tells it from a later process of the same number; empty: it is over.
-std::string start_of(int pid) {
-  const auto text = read_file(fmt::format("/proc/{}/stat", pid));
-  if (!text) return {};
-  const auto fields = split(text->substr(text->rfind(')') + 1), ' ');
-  constexpr std::size_t kState = 1, kStart = 20;
-  const bool over = fields.size() <= kStart || fields[kState] == "Z" || fields[kState] == "X";
-  return over ? std::string() : std::string(fields[kStart]);
+/// Nothing when it is over, though its parent may not have asked for its status yet.
+std::optional<Process> read_living(int pid) {
+  auto process = read_process(pid);
+  const bool over = process && (process->state == 'Z' || process->state == 'X');
+  return over ? std::nullopt : process;
 }
 
 /// Where the kernel has no handle of a process that is no child.
 struct Looking : std::enable_shared_from_this<Looking> {
-  Looking(boost::asio::io_context& io, int number, std::function<void()> then)
-      : pid(number), start(start_of(number)), callback(std::move(then)), timer(io) {}
+  Looking(boost::asio::io_context& io, Process wanted, std::function<void()> then)
+      : process(wanted), callback(std::move(then)), timer(io) {}
 
   void look() {
-    if (start_of(pid) != start) return callback();
+    if (read_living(process.pid) != process) return callback();
     timer.expires_after(kLook);
     timer.async_wait([self = shared_from_this()](boost::system::error_code stopped) {
       if (!stopped) self->look();
     });
   }
 
-  int pid;
-  std::string start;
+  Process process;
   std::function<void()> callback;
   boost::asio::steady_timer timer;
 };
@@ -58,10 +53,11 @@ Result<> on_process_end(boost::asio::io_context& io, int pid, std::function<void
   Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   const int why = errno;
   const bool no_handles = !handle && (why == ENOSYS || why == EPERM);
-  if (no_handles ? start_of(pid).empty() : !handle && why == ESRCH) {
+  const auto process = no_handles ? read_living(pid) : std::nullopt;
+  if (no_handles ? !process : !handle && why == ESRCH) {
     return usage_error(fmt::format("{}: there is no such process", pid));
   }
-  if (no_handles) return std::make_shared<Looking>(io, pid, std::move(callback))->look(), Result<>();
+  if (process) return std::make_shared<Looking>(io, *process, std::move(callback))->look(), Result<>();
   if (!handle) return system_error(fmt::format("cannot watch process {}", pid), why);
   auto watch = std::make_shared<boost::asio::posix::stream_descriptor>(io, handle.release());
   watch->async_wait(watch->wait_read, [watch, callback = std::move(callback)](boost::system::error_code stopped) {

@@ -26,7 +26,6 @@ struct Publisher::Thread {
     options.on_published = to_loop(std::move(options.on_published));
     options.ask = to_loop(std::move(options.ask));
     auto tell = options.on_error;
-    staging = options.place.path_of(options.staging);
     work.emplace(own, std::move(options), to_loop(std::function<void()>([this] { ++published; })));
     work->start_watching();  // before this returns, and so before anything is written
     auto begun = begin();
@@ -77,7 +76,6 @@ struct Publisher::Thread {
   asio::io_context& io;
   asio::io_context own{1};
   asio::executor_work_guard<asio::io_context::executor_type> own_goes_on{own.get_executor()};
-  std::string staging;
   std::size_t published = 0;
   std::shared_ptr<bool> here = std::make_shared<bool>(true);  // in the event loop only
   std::optional<Publishing> work;                             // on the thread only

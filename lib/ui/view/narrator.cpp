@@ -133,11 +133,10 @@ std::vector<std::string> Narrator::tell_failure(const run::ReportFailure& failur
     lines.insert(lines.end(), report.begin(), report.end());
     return lines;
   }
-  ++untold_;
   if (failure.alike <= kToldAlike) {
-    untold_ = 0;
     return {own_line(fmt::format("{}, as before; {}", printable(failure.verdict.summary), describe(restart)), style_)};
   }
+  ++untold_;
   const bool due = std::has_single_bit(static_cast<unsigned>(failure.alike));
   if (!due) return {};
   return {own_line(fmt::format("and {} more like it; {}", std::exchange(untold_, 0), describe(restart)), style_)};

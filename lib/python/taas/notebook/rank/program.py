@@ -34,8 +34,8 @@ def main(folder: str) -> None:
     download_once.install()
     program = _become_main(facts)
     display.install(connection)
-    settings.restore(facts["settings"])
     try:
+        settings.restore(facts["settings"])
         captured = load_variables(facts, program.__dict__)
         _register(facts, program.__dict__)
         _run(facts, program.__dict__)
