@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -15,18 +18,23 @@
 #include "base/files.hpp"
 #include "base/log/log_file.hpp"
 #include "base/text.hpp"
+#include "flags/help_words.hpp"
 #include "frameworks/accelerate.hpp"
 #include "frameworks/deepspeed.hpp"
 #include "frameworks/foreign_package.hpp"
 #include "frameworks/ray_train.hpp"
 #include "net/secret.hpp"
+#include "parse/arguments.hpp"
 #include "parse/cli.hpp"
+#include "parse/misplaced.hpp"
+#include "parse/suggestion.hpp"
 #include "plan/environment/data_environment.hpp"
 #include "plan/launch_plan.hpp"
 #include "proc/machine/gpus.hpp"
 #include "proc/machine/machine.hpp"
 #include "proc/spawn/open_files.hpp"
 #include "slurm/job_gpus.hpp"
+#include "start/check_module.hpp"
 #include "start/devices.hpp"
 #include "start/dry_run.hpp"
 #include "start/launch.hpp"
@@ -40,9 +48,6 @@ using namespace taas;
 
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
-// Each as the whole command line: a program of that name is ./token.
-constexpr const char* kMakeToken = "token";
-constexpr const char* kDevices = "devices";
 
 Environment read_environment() {
   Environment variables;
@@ -101,6 +106,19 @@ int print_devices(const plan::Machine& machine) {
   return report.all_work ? printed : 1;
 }
 
+/// A command is the whole command line: a program of that name is ./token. Nothing: it is none.
+std::optional<int> run_command(const std::vector<std::string>& arguments) {
+  const auto is = [&](const cli::Command& command) { return !arguments.empty() && arguments.front() == command.name; };
+  const auto* command = std::ranges::find_if(cli::kCommands, is);
+  if (command == std::end(cli::kCommands) || arguments.size() > 2) return std::nullopt;
+  const bool asks = arguments.size() == 2;
+  if (asks && arguments[1] != "--help" && arguments[1] != "-h") return std::nullopt;
+  if (is(cli::kHelp)) return print(cli::help_text());
+  if (asks) return print(fmt::format("taas-run {}: {}.\n", command->name, command->help));
+  if (is(cli::kToken)) return print(net::make_token() + "\n");
+  return print_devices(read_machine());
+}
+
 /// Programs of other machines are looked for there.
 Result<plan::ResolvedProgram> find_program(plan::LaunchPlan& plan, const plan::Machine& machine) {
   bool here = std::holds_alternative<plan::OneMachine>(plan.launch_mode);
@@ -108,10 +126,15 @@ Result<plan::ResolvedProgram> find_program(plan::LaunchPlan& plan, const plan::M
   if (!readable) return readable.error();
   if (!here && !plan.options.dry_run) return plan::ResolvedProgram();
   auto program = plan::resolve_program(plan.options, LocalPrograms(machine.environment));
-  if (!program) return program.error();
+  if (!program) {
+    auto meant = cli::nearest_command(plan.options.program.program);
+    if (meant.empty() || program.error().system_errno != ENOENT) return program.error();
+    return Error{program.error().code, ENOENT, fmt::format("{}; did you mean {}?", program.error().message, meant)};
+  }
   plan.notices.insert(plan.notices.end(), program->notices.begin(), program->notices.end());
   for (auto& note :
-       {cli::note_on_accelerate(*program, machine), cli::note_on_ray_train(*program, machine, plan.world_size())}) {
+       {cli::note_on_accelerate(*program, machine), cli::note_on_ray_train(*program, machine, plan.world_size()),
+        cli::note_on_misplaced_option(*program, plan.options.program)}) {
     plan.note(note);
   }
   return program;
@@ -157,7 +180,10 @@ int start(plan::Options options, plan::Machine machine, std::vector<std::string>
   auto program = find_program(*plan, machine);
   if (!program) return refuse(program.error());
   if (auto up = cli::check_loopback(*plan, *program); !up) return refuse(up.error());
-  if (options.dry_run) return print(cli::dry_run(*plan, machine, program->command));
+  if (options.dry_run) {
+    if (auto found = cli::check_module(*program, options.program, machine); !found) return refuse(found.error());
+    return print(cli::dry_run(*plan, machine, program->command));
+  }
   if (auto enough = check_open_files_limit(ranks_here(*plan)); !enough) return refuse(enough.error());
   auto code = cli::launch({std::move(*plan), std::move(machine), std::move(*program), std::move(arguments)});
   return code ? *code : refuse(code.error());
@@ -169,9 +195,8 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // ulimit -f: the write that is too much fails, and is told of
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (arguments == std::vector<std::string>{kMakeToken}) return print(net::make_token() + "\n");
+  if (auto code = run_command(arguments)) return *code;
   auto machine = read_machine();
-  if (arguments == std::vector<std::string>{kDevices}) return print_devices(machine);
   auto parsed = cli::parse(arguments, machine.environment, read_file);
   if (!parsed) return refuse(parsed.error());
   if (auto* text = std::get_if<cli::PrintAndExit>(&*parsed)) return print(text->text);

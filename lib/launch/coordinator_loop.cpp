@@ -206,7 +206,8 @@ int CoordinatorLoop::execute() {
                         job_place(state.options.plan), [&state](int signal, Instant at, bool reached_ranks) {
                           state.receive(signal, at, reached_ranks);
                         });
-  state.happen(run::RunStarted{steady_now()});
+  state.options.started.at = steady_now();
+  state.happen(state.options.started);
   while (!state.verdict) state.io.run_one();
   if (auto written = state.failure_record.write(*state.verdict); !written) state.warn(written.error());
   if (auto kept = state.journal.finish(kJournalPatience); !kept) state.warn(kept.error());

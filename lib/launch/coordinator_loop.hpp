@@ -26,6 +26,7 @@ struct CoordinatorLoopOptions {
   run::CoordinatorPolicy policy;
   plan::LaunchPlan plan;  ///< with all nodes there
   plan::Machine machine;
+  run::RunStarted started;          ///< without its instant
   std::string output_directory;     ///< where the user finds what ranks wrote
   HeldFolder run_folder = {};       ///< where agents may send files to; none: they see the same one
   node::MeetingPlace meeting = {};  ///< of nodes that join: where ranks look for the store, as under torchrun

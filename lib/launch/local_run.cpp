@@ -134,7 +134,8 @@ Result<int> run_on_this_machine(LocalRunOptions options, Lifeline lifeline) {
     agent.feed(run::NodeSaid{std::move(said), steady_now()});
   });
   if (!node) return node.error();
-  CoordinatorLoopOptions loop{policy_of(options.plan), options.plan, options.machine, (*node)->output_directory()};
+  CoordinatorLoopOptions loop{policy_of(options.plan), options.plan, options.machine, options.started,
+                              (*node)->output_directory()};
   loop.plan.note(opened.folder->notice());
   if (data_hosts) {
     loop.policy.launch =

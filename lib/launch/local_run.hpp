@@ -9,6 +9,7 @@
 #include "plan/launch_plan.hpp"
 #include "plan/program/program.hpp"
 #include "proc/family/keeper.hpp"
+#include "run/events/events.hpp"
 
 namespace taas::launch {
 
@@ -25,6 +26,7 @@ struct LocalRunOptions {
   plan::LaunchPlan plan;
   plan::Machine machine;
   plan::ResolvedProgram program;  ///< what every rank runs
+  run::RunStarted started;        ///< what the journal begins with; its instant is set here
   std::optional<DataHosts> data_hosts;
 };
 

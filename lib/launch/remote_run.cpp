@@ -139,7 +139,8 @@ Result<RunEnd> coordinate(const RemoteRunOptions& options, Lifeline lifeline) {
 
   auto policy = make_policy(options, *folder);
   if (!policy) return policy.error();
-  CoordinatorLoopOptions loop{std::move(*policy), options.plan, options.machine, folder->files(), folder->held()};
+  CoordinatorLoopOptions loop{std::move(*policy), options.plan,    options.machine,
+                              options.started,    folder->files(), folder->held()};
   loop.plan.note(folder->notice());
   if (std::holds_alternative<plan::Join>(options.plan.launch_mode)) {
     loop.meeting = {options.listen_addresses, (*listener)->port(), most_passages(options.plan)};

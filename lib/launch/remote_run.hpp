@@ -8,6 +8,7 @@
 #include "net/secret.hpp"
 #include "plan/launch_plan.hpp"
 #include "proc/family/keeper.hpp"
+#include "run/events/events.hpp"
 
 namespace taas::launch {
 
@@ -21,6 +22,7 @@ struct StagedJob {
 struct RemoteRunOptions {
   plan::LaunchPlan plan;  ///< with all nodes there
   plan::Machine machine;
+  run::RunStarted started;  ///< what the journal begins with; its instant is set here
   std::string working_directory;
   net::Secret secret;
   std::vector<std::string> listen_addresses;  ///< numeric; agents try each

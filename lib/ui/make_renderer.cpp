@@ -2,11 +2,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "base/environment/environment.hpp"
 #include "ui/json_renderer.hpp"
 #include "ui/live_renderer.hpp"
 #include "ui/plain_renderer.hpp"
 #include "ui/text/prefix.hpp"
+#include "ui/victim_folding.hpp"
 
 namespace taas::ui {
 namespace {
@@ -83,6 +87,8 @@ RendererOptions renderer_options(const plan::LaunchPlan& plan, const plan::Machi
   options.prefixes = expand_prefixes(plan, options.prefix_template);
   options.role = plan.options.rendezvous.role;
   options.max_restarts = plan.options.supervision.max_restarts;
+  std::error_code gone;
+  options.folder = std::filesystem::current_path(gone);
   options.data = {plan.data.count, plan.device == plan::Device::kGpu};
   options.run_start = run_start;
   auto style = [&](bool is_terminal) {
@@ -98,15 +104,19 @@ RendererOptions renderer_options(const plan::LaunchPlan& plan, const plan::Machi
 }
 
 std::unique_ptr<Renderer> make_renderer(const RendererOptions& options, Sink& out, Sink& err) {
+  std::unique_ptr<Renderer> renderer;
   switch (options.kind) {
     case RendererOptions::Kind::kJson:
       return std::make_unique<JsonRenderer>(options, out);
     case RendererOptions::Kind::kLive:
-      return std::make_unique<LiveRenderer>(options, out);
+      renderer = std::make_unique<LiveRenderer>(options, out);
+      break;
     case RendererOptions::Kind::kPlain:
+      renderer = std::make_unique<PlainRenderer>(options, out, err);
       break;
   }
-  return std::make_unique<PlainRenderer>(options, out, err);
+  if (options.verbosity == plan::Verbosity::kVerbose) return renderer;
+  return std::make_unique<VictimFolding>(options, std::move(renderer));
 }
 
 }  // namespace taas::ui

@@ -86,11 +86,18 @@ make_environment() {
   rm -rf "$venv.before"
 }
 
+# add_folder <name> <folder>: Python in $venv finds what is in the folder, behind its own packages.
+add_folder() {
+  local packages
+  packages=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  echo "$2" >"$packages/$1.pth"
+}
+
 # Makes the environment see another interpreter's torch. That one stays as it is: what tests need goes into our own.
 borrow_torch() {
   local packages
   packages=$("$1" -c 'import importlib.util as u, pathlib as p; print(p.Path(u.find_spec("torch").origin).parents[1])')
-  echo "$packages" >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/borrowed_torch.pth"
+  add_folder borrowed_torch "$packages"
   echo "$1" >"$venv/borrowed-from"
 }
 

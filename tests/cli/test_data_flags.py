@@ -47,7 +47,8 @@ def test_wrong_values_are_one_line(launcher, arguments, line):
 @pytest.mark.gate
 def test_dry_run_shows_the_machines(launcher):
     script = launcher.python("")
-    text = launcher.run("--dry-run", "--cpus", 2, "--data-cores", 3, "--units", 10, "--loader", "data:train", script)
+    asked = ("--cpus", 2, "--data-cores", 3, "--units", 10, "--loader", "data:train")
+    text = launcher.run("--dry-run", "--verbose", *asked, script)
     assert text.returncode == 0
     assert "2 CPU machines, simulated here, with 3 worker(s) each" in text.stdout
     assert "10 samples from each loader, data:train prepared before ranks start" in text.stdout

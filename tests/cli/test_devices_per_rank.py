@@ -60,7 +60,7 @@ def test_without_gpus_the_ranks_are_as_many(launcher):
 
 
 def test_a_dry_run_shows_the_groups(launcher, on_four_gpus):
-    plan = on_four_gpus("--gpus", 4, "--devices-per-rank", 2, "--dry-run", launcher.python(SHOW))
+    plan = on_four_gpus("--gpus", 4, "--devices-per-rank", 2, "--dry-run", "--verbose", launcher.python(SHOW))
     assert "with 4 visible GPU(s), 2 for each rank\n" in plan.stdout
     assert "  CUDA_VISIBLE_DEVICES=0,1\n" in plan.stdout and " CUDA_VISIBLE_DEVICES=2,3" in plan.stdout
 

@@ -1,5 +1,6 @@
 #include "start/dry_run.hpp"
 
+#include <algorithm>
 #include <boost/json.hpp>
 
 #include "catch.hpp"
@@ -12,8 +13,9 @@ namespace {
 
 const plan::Machine kMachine{"here", 0, 4, {}};
 
-std::string describe(int gpus, bool json, int port = 0) {
+std::string describe(int gpus, bool json, int port = 0, plan::Verbosity verbosity = plan::Verbosity::kVerbose) {
   plan::Options options;
+  options.output.verbosity = verbosity;
   options.size.gpus = gpus;
   options.size.oversubscribe = true;
   options.output.json = json;
@@ -43,6 +45,7 @@ TEST_CASE("the plan over other machines names them, and leaves open what is meas
   options.size.gpus = 16;
   options.nodes.hosts = "a,b,c";
   options.nodes.spares = 1;
+  options.output.verbosity = plan::Verbosity::kVerbose;
   auto plan = plan::make_plan(options, kMachine, "run-1");
   REQUIRE(plan.has_value());
   auto text = cli::dry_run(*plan, kMachine, {"train"});
@@ -59,6 +62,16 @@ TEST_CASE("the plan over other machines names them, and leaves open what is meas
   CHECK(object.at("min_nodes").as_int64() == 2);
   CHECK(object.at("spares").as_int64() == 1);
   CHECK(object.at("nodes").at(1).at("hostname").as_string() == "b");
+}
+
+TEST_CASE("the plan fits a screen, and ends with what a reader looks for first") {
+  auto text = describe(100, false, 29501, plan::Verbosity::kNormal);
+  CHECK(std::count(text.begin(), text.end(), '\n') <= 24);
+  CHECK_THAT(text, ContainsSubstring("  RANK=0 WORLD_SIZE=100 LOCAL_RANK=0"));
+  CHECK_THAT(text, ContainsSubstring(" MASTER_PORT=29501 "));
+  CHECK_THAT(text, ContainsSubstring("  and 9 more; --verbose has all\n"));
+  CHECK_THAT(text, !ContainsSubstring("TORCHELASTIC"));
+  CHECK(text.find("RANK=0") < text.find("command "));
 }
 
 TEST_CASE("a long list of ranks is cut, and says so") {

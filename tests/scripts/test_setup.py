@@ -1,9 +1,11 @@
 """The Python environment that the scripts make: nobody else's folder is emptied for it, and it is whole or missing."""
 
 import pathlib
+import subprocess
 import sys
 
 import pytest
+from conftest import ROOT
 
 PREPARE = "begin Python; prepare_python"
 
@@ -56,6 +58,20 @@ def test_the_torch_of_an_interpreter_named_by_a_word_is_borrowed(shell):
     seen = shell('activate_python; python3 -c "import sys, torch; print(sys.prefix)"', **environment)
     assert seen.stdout.strip() == str(shell.folder / "env")
     assert "has torch" in shell(PREPARE, **environment).stdout
+
+
+@pytest.mark.gate
+def test_what_quickstart_built_can_be_imported(shell):
+    """`import taas` and `%load_ext taas`, in an environment that has the package by no other way."""
+    (shell.folder / "build/python/taas").mkdir(parents=True)
+    (shell.folder / "build/python/taas/__init__.py").write_text("print('found')")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(shell.folder / "env")], check=True)
+    done = shell(
+        'add_folder taas_run "$OLDPWD/build/python"; cd /; "$venv/bin/python" -c "import taas"', TAAS_VENV="env"
+    )
+    assert done.stdout == "found\n", done.stderr
+    quickstart = (ROOT / "scripts/quickstart").read_text()
+    assert 'add_folder taas_run "$builds/release/python"' in quickstart
 
 
 @pytest.mark.gate

@@ -144,6 +144,42 @@ def test_a_rank_that_does_not_come_to_a_collective_is_named(tmp_path):
     assert "rank 1 last called all_reduce 1 (1 MB float32, hangs.py:12)" in result.stderr, result.stderr
 
 
+def test_after_a_timeout_of_gloo_the_report_names_who_did_not_time_out(tmp_path):
+    script = tmp_path / "hangs.py"
+    script.write_text(
+        "import datetime, signal, torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo', timeout=datetime.timedelta(seconds=2))\n"
+        "dist.all_reduce(torch.ones(1))\n"
+        "if dist.get_rank() == 1:\n"
+        "    signal.pause()\n"
+        "dist.all_reduce(torch.ones(1))\n"
+    )
+    result = taas_run(tmp_path, "--nproc-per-node", 4, script)
+    assert result.returncode == 1
+    assert "Timed out waiting" in result.stderr
+    run = (tmp_path / "taas-runs/latest").resolve().name
+    hint = f"rank 1 did not time out: see what came last in taas-runs/{run}/generation-0/rank-0001.err"
+    assert f"  hint: {hint}\n" in result.stderr, result.stderr
+
+
+def test_a_rank_that_lost_its_peer_has_its_traceback_in_its_log_only(tmp_path):
+    script = tmp_path / "fails.py"
+    script.write_text(
+        "import os, signal, torch, torch.distributed as dist\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "dist.init_process_group('gloo')\n"
+        "dist.all_reduce(torch.ones(1))\n"
+        "if dist.get_rank() == 1:\n"
+        "    raise ValueError('bad shape')\n"
+        "dist.all_reduce(torch.ones(1))\n"
+    )
+    result = taas_run_to_the_end(tmp_path, "--nproc-per-node", 2, script)
+    assert "rank 1 raised ValueError: bad shape" in result.stderr
+    assert "Connection closed by peer" in (tmp_path / "taas-runs/latest/generation-0/rank-0000.err").read_text()
+    assert re.search(r"^taas-run: rank 0: lost its peer \(\d+ lines in its log\)$", result.stderr, re.MULTILINE)
+    assert "Connection closed by peer" not in result.stderr
+
+
 def test_store_on_rank_0(tmp_path):
     result = taas_run_to_the_end(tmp_path, "--nproc-per-node", 2, "--store", "rank0", HERE / "ddp_script.py")
     assert result.returncode == 0, result.stderr

@@ -3,6 +3,7 @@
 #include "ui/json_renderer.hpp"
 #include "ui/live_renderer.hpp"
 #include "ui/plain_renderer.hpp"
+#include "ui/victim_folding.hpp"
 
 namespace make_renderer_test {
 
@@ -95,6 +96,8 @@ TEST_CASE("each stream decides on colour for itself") {
 TEST_CASE("each kind makes its renderer") {
   TextSink out, err;
   auto options = options_for(1);
+  CHECK(dynamic_cast<VictimFolding*>(make_renderer(options, out, err).get()) != nullptr);
+  options.verbosity = plan::Verbosity::kVerbose;
   CHECK(dynamic_cast<PlainRenderer*>(make_renderer(options, out, err).get()) != nullptr);
   options.kind = RendererOptions::Kind::kLive;
   CHECK(dynamic_cast<LiveRenderer*>(make_renderer(options, out, err).get()) != nullptr);

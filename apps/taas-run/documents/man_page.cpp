@@ -66,6 +66,14 @@ std::string options() {
   return text;
 }
 
+std::string commands() {
+  std::string text = ".SH COMMANDS\n";
+  for (const auto& command : kCommands) {
+    text += fmt::format(".TP\n.B taas\\-run {}\n{}.\n", command.name, escape_for_roff(command.help));
+  }
+  return text;
+}
+
 std::string examples() {
   std::string text = ".SH EXAMPLES\n.EX\n";
   for (auto example : kExamples) text += escape_for_roff(example) + "\n";
@@ -80,7 +88,7 @@ std::string man_page() {
              ".SH SYNOPSIS\n.B taas\\-run\n.RI [ OPTIONS ]\n.I PROGRAM\n.RI [ ARGUMENTS... ]\n.SH DESCRIPTION\n"
              "Starts one process for each GPU, on one machine or many: {}.\n.PP\n{}\n.SH OPTIONS\n",
              kLauncherVersion, escape_for_roff(kSummary), escape_for_roff(kPrograms), escape_for_roff(kSpelling)) +
-         options() + std::string(kAfterOptions) + examples();
+         options() + commands() + std::string(kAfterOptions) + examples();
 }
 
 }  // namespace taas::cli

@@ -13,4 +13,14 @@ constexpr std::string_view kSpelling =
     "torchrun have defaults in PET_<OPTION>.";
 constexpr std::string_view kExamples[] = {"taas-run --gpus 8 train", "taas-run --nproc-per-node 2 train.py --lr 0.1"};
 
+/// Words that are a whole command line, and no programs.
+struct Command {
+  std::string_view name;
+  std::string_view help;
+};
+constexpr Command kDevices{"devices", "List the GPUs and cores that a program would see, and try a tensor on each"};
+constexpr Command kToken{"token", "Print a new secret for TAAS_TOKEN, or for the file of --token-file"};
+constexpr Command kHelp{"help", "Print this"};
+constexpr Command kCommands[] = {kDevices, kToken, kHelp};
+
 }  // namespace taas::cli

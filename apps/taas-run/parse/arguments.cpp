@@ -130,7 +130,13 @@ std::string help_text() {
   CLI::App app(wrap(fmt::format("taas-run {}: {}.", kSummary, kPrograms), 0));
   add_options(app);
   app.formatter(std::make_shared<HelpFormatter>());
-  app.footer(fmt::format("\n{}\n\n  {}", wrap(std::string(kSpelling), 0), fmt::join(kExamples, "\n  ")));
+  std::string commands;
+  for (const auto& command : kCommands) {
+    commands +=
+        fmt::format("  {:<{}}{}\n", command.name, kHelpColumn - 2, wrap(std::string(command.help), kHelpColumn));
+  }
+  app.footer(fmt::format("\nCommands, in place of all this:\n{}\n{}\n\n  {}", commands, wrap(std::string(kSpelling), 0),
+                         fmt::join(kExamples, "\n  ")));
   return app.help();
 }
 

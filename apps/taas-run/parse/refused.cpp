@@ -9,6 +9,8 @@ namespace {
 constexpr std::string_view kLater = "comes with a later version of taas-run";
 constexpr std::string_view kWhichHosts =
     "is deepspeed's: --hosts a:4,b:2 says which hosts and how many ranks on each, CUDA_VISIBLE_DEVICES which GPUs";
+constexpr std::string_view kCount =
+    "is mpirun's or srun's: --gpus N is the number of ranks in all, --nproc-per-node N that on each node";
 constexpr std::string_view kBindCores =
     "is deepspeed's and is not done here: the program can call os.sched_setaffinity() with its cores, by LOCAL_RANK";
 
@@ -19,6 +21,10 @@ struct Refusal {
 
 constexpr Refusal kRefusals[] = {
     {"join", "is not needed: --rdzv-endpoint HOST:PORT with --nnodes N on every node lets them meet"},
+    {"n", kCount},
+    {"np", kCount},
+    {"ntasks", kCount},
+    {"max-retries", "is called --max-restarts here"},
     {"include", kWhichHosts},
     {"exclude", kWhichHosts},
     {"bind-cores-to-rank", kBindCores},

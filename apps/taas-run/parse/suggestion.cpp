@@ -1,10 +1,14 @@
 #include "parse/suggestion.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <vector>
 
 #include "flags/flags.hpp"
+#include "flags/help_words.hpp"
 
 namespace taas::cli {
 namespace {
@@ -45,6 +49,13 @@ std::string nearest_flag(std::string_view name) {
     }
   }
   return nearest.empty() ? std::string() : "--" + std::string(nearest);
+}
+
+std::string nearest_command(std::string_view word) {
+  if (word.size() > kLongestName) return {};
+  auto found = std::ranges::find_if(
+      kCommands, [&](const Command& command) { return distance(word, command.name) <= command.name.size() / 4; });
+  return found == std::end(kCommands) ? std::string() : fmt::format("taas-run {}", found->name);
 }
 
 }  // namespace taas::cli

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <iterator>
+#include <span>
+#include <string_view>
 
 #include "base/shell.hpp"
 #include "base/utf8.hpp"
@@ -19,6 +22,12 @@ using Variables = std::vector<plan::Variable>;
 
 constexpr const char* kPortOfTheKernel = "<a free port>";
 constexpr std::size_t kMostRanksListed = 64;
+constexpr std::size_t kMostNodesListed = 4;  // else without --verbose: the plan is to fit a screen of 24 lines
+constexpr std::size_t kColumns = 80;
+// What a program reads, and what differs between ranks; the others are for libraries.
+constexpr std::string_view kMainVariables[] = {
+    "RANK",        "WORLD_SIZE",  "LOCAL_RANK",      "LOCAL_WORLD_SIZE",     "GROUP_RANK",
+    "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "TAAS_OUTPUT_DIR"};
 
 std::string run_folder(const plan::LaunchPlan& plan) {
   return fmt::format("{}/{}", plan.options.output.directory, plan.run_id);
@@ -54,19 +63,6 @@ Variables environment_of(const plan::LaunchPlan& plan, const plan::LaunchSetting
   return variables;
 }
 
-/// As one would type it in a shell.
-std::string quote(const std::string& word) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
-  return quote_for_shell(word);
-}
-
-std::string join_quoted(const std::vector<std::string>& words) {
-  std::vector<std::string> quoted(words.size());
-  std::transform(words.begin(), words.end(), quoted.begin(), quote);
-  return fmt::format("{}", fmt::join(quoted, " "));
-}
-
 std::string devices_of(const plan::LaunchPlan& plan) {
   int each = plan.options.size.devices_per_rank;
   return each == 1 ? "" : fmt::format(", {} for each rank", each);
@@ -91,11 +87,14 @@ std::string describe_elsewhere(const plan::LaunchPlan& plan) {
 std::string describe_nodes(const plan::LaunchPlan& plan, const plan::Machine& machine) {
   auto text = fmt::format("way      {}\n", plan::describe(plan.launch_mode)) +
               (is_here(plan) ? describe_here(plan, machine) : describe_elsewhere(plan));
-  for (const auto& node : plan.nodes) {
+  const auto all = plan.options.output.verbosity == plan::Verbosity::kVerbose;
+  const auto listed = all ? plan.nodes.size() : std::min(plan.nodes.size(), kMostNodesListed);
+  for (const auto& node : std::span(plan.nodes).first(listed)) {
     text += fmt::format("  node {}: ranks {} to {}{}\n", node.index.value, node.first_rank.value,
                         node.first_rank.value + node.local_world_size - 1,
                         is_here(plan) || node.hostname.empty() ? "" : " on " + node.hostname);
   }
+  if (listed < plan.nodes.size()) text += fmt::format("  and {} more; --verbose has all\n", plan.nodes.size() - listed);
   return text;
 }
 
@@ -103,11 +102,34 @@ int omp_threads(const plan::LaunchPlan& plan, const plan::Machine& machine) {
   return plan::omp_threads(plan::launch_settings(plan, machine, ""), machine, plan.ranks.front());
 }
 
+/// The user's own ones too.
+bool is_main(const plan::Variable& variable, const plan::FrameworkOptions& options) {
+  if (std::ranges::find(kMainVariables, variable.first) != std::end(kMainVariables)) return true;
+  const auto names = [&](const std::string& assignment) { return assignment.starts_with(variable.first + "="); };
+  return std::ranges::any_of(options.env, names) || std::ranges::any_of(options.rank0_env, names);
+}
+
+/// As many in a line as there is room for.
+std::string describe_main_variables(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+  std::string text = "environment of rank 0, the main part (--verbose: all, of all ranks)";
+  std::size_t column = kColumns;
+  for (const auto& variable :
+       environment_of(plan, plan::launch_settings(plan, machine, ""), machine, plan.ranks.front())) {
+    if (!is_main(variable, plan.options.frameworks)) continue;
+    auto word = fmt::format("{}={}", variable.first, as_typed(variable.second));
+    const bool fits = column + 1 + word.size() <= kColumns;
+    column = fits ? column + 1 + word.size() : 2 + word.size();
+    text += (fits ? " " : "\n  ") + word;
+  }
+  return text + "\n";
+}
+
 std::string describe_environment(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+  if (plan.options.output.verbosity != plan::Verbosity::kVerbose) return describe_main_variables(plan, machine);
   auto settings = plan::launch_settings(plan, machine, "");
   auto first = environment_of(plan, settings, machine, plan.ranks.front());
   std::string text = "environment of rank 0, over your own\n";
-  for (const auto& [name, value] : first) text += fmt::format("  {}={}\n", name, quote(value));
+  for (const auto& [name, value] : first) text += fmt::format("  {}={}\n", name, as_typed(value));
   if (plan.world_size() == 1) return text;
   text += "other ranks, where they differ\n";
   auto listed = std::min(plan.ranks.size(), kMostRanksListed);
@@ -115,7 +137,7 @@ std::string describe_environment(const plan::LaunchPlan& plan, const plan::Machi
     text += fmt::format("  rank {}:", i);
     for (const auto& variable : environment_of(plan, settings, machine, plan.ranks[i])) {
       bool same = std::find(first.begin(), first.end(), variable) != first.end();
-      if (!same) text += fmt::format(" {}={}", variable.first, quote(variable.second));
+      if (!same) text += fmt::format(" {}={}", variable.first, as_typed(variable.second));
     }
     text += "\n";
   }
@@ -156,16 +178,17 @@ std::string describe_preload(const plan::PreloadChoice& choice) {
 
 std::string as_text(const plan::LaunchPlan& plan, const plan::Machine& machine,
                     const std::vector<std::string>& command) {
-  auto text = fmt::format("run      {}\n", plan.run_id) + describe_nodes(plan, machine);
+  auto text = describe_environment(plan, machine);
+  text += fmt::format("run      {}\n", plan.run_id) + describe_nodes(plan, machine);
   if (is_here(plan)) {
     text += fmt::format("cores    {} usable, {} for each rank\n", machine.cores, omp_threads(plan, machine));
   }
   text += describe_data(plan, machine);
   text += fmt::format("restarts {}\n", plan.options.supervision.max_restarts);
-  text += fmt::format("command  {}\n", join_quoted(command)) + describe_preload(preload_of(plan, command));
+  text += fmt::format("command  {}\n", as_typed(command)) + describe_preload(preload_of(plan, command));
   text += fmt::format("output   {}\n", run_folder(plan));
   for (const auto& notice : plan.notices) text += fmt::format("note     {}\n", notice);
-  return text + describe_environment(plan, machine);
+  return text;
 }
 
 json::array nodes_as_json(const plan::LaunchPlan& plan) {

@@ -21,6 +21,7 @@
 #include "slurm/step.hpp"
 #include "slurm/submit.hpp"
 #include "start/local_programs.hpp"
+#include "start/run_facts.hpp"
 #include "start/serve.hpp"
 #include "start/token.hpp"
 
@@ -49,6 +50,7 @@ Result<launch::RemoteRunOptions> remote_options(Launching& launching) {
   launch::RemoteRunOptions options;
   options.secret = {launching.plan.run_id, net::parse_key(random_hex(kKeyBytes)).value()};
   options.listen_addresses = std::move(*addresses);
+  options.started = run_started(launching);
   options.working_directory = working_directory();
   options.plan = std::move(launching.plan);
   options.machine = std::move(launching.machine);
@@ -113,11 +115,12 @@ launch::HostEntry agent_here(int order, const std::string& name) {
 Result<int> go(const plan::OneMachine&, Launching& launching) {
   auto data_hosts = data_hosts_of(launching.plan);
   if (!data_hosts) return data_hosts.error();
+  auto started = run_started(launching);
   auto lifeline = become_kept();
   if (!lifeline) return lifeline.error();
-  return launch::run_on_this_machine(
-      {std::move(launching.plan), std::move(launching.machine), std::move(launching.program), std::move(*data_hosts)},
-      std::move(*lifeline));
+  return launch::run_on_this_machine({std::move(launching.plan), std::move(launching.machine),
+                                      std::move(launching.program), std::move(started), std::move(*data_hosts)},
+                                     std::move(*lifeline));
 }
 
 Result<int> go(const plan::OverSsh& mode, Launching& launching) {

@@ -268,7 +268,10 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
   }
 
   run::Evidence last_words(const run::ExitStatus& status) const {
-    return status.success() ? run::Evidence() : words_so_far();
+    if (!status.success()) return words_so_far();
+    run::Evidence evidence;
+    evidence.stderr_path = start.stderr_file.path();
+    return evidence;
   }
 
   run::Evidence words_so_far() const {

@@ -170,6 +170,7 @@ void set_sharing(Writer& writer, const LaunchSettings& settings, const RankPlace
 void set_defaults(Writer& writer, const LaunchSettings& settings, const Machine& machine, const RankPlace& place,
                   const RunAddresses& addresses) {
   writer.set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  writer.set_default("PYTHONFAULTHANDLER", "1");  // a crash in C++ shows where in Python it was
   writer.set_default("OMP_NUM_THREADS", std::to_string(omp_threads(settings, machine, place)));
   if (auto interface = interface_for_gloo(addresses); !interface.empty()) {
     writer.set_default("GLOO_SOCKET_IFNAME", std::move(interface));

@@ -29,7 +29,8 @@ struct GpuHolder {
   std::uint64_t bytes = 0;  ///< 0: the driver does not say
 };
 
-/// What is known about why a rank ended, gathered when it ended: its last words and what the kernel counted.
+/// What is known about why a rank ended, gathered when it ended: its last words and what the kernel counted. Of one
+/// that ended well there is stderr_path alone.
 struct Evidence {
   std::vector<std::string> last_lines;  ///< the last lines of its stderr (of stdout when stderr is empty), oldest first
   Instant first_error_at{};             ///< when the first line of its fatal error arrived; zero: none was seen
@@ -44,9 +45,18 @@ struct Evidence {
 
 // What happens: the events of the world, in the order in which they became known. `at` is when.
 
-/// The run begins.
+/// The run begins: what it runs, where and with what, for who looks for it later. Empty: not known.
 struct RunStarted {
   Instant at;
+  std::string command = {};  ///< as it was typed
+  std::string folder = {};   ///< in which
+  std::string time = {};     ///< of the wall clock, ISO 8601
+  std::string host = {};     ///< that the launcher runs on, as all of the following
+  std::string user = {};
+  std::string taas_run = {};  ///< its version
+  std::string python = {};    ///< that of the program's Python
+  std::string torch = {};     ///< ... and of the torch that is installed for it
+  std::string commit = {};    ///< of the git repository that the program is in
 };
 /// A rank's process runs its program (exec has succeeded).
 struct RankSpawned {
@@ -193,7 +203,7 @@ struct Verdict {
   std::vector<Rank> consequences;   ///< failed after and because of the culprit
   std::vector<Rank> stopped;        ///< stopped by the launcher
   std::string hint;                 ///< what to do next; may be empty
-  std::string log_path;             ///< the culprit's stderr file
+  std::string log_path;             ///< the culprit's stderr file; without a culprit the folder of all, with its slash
   std::string error_file;           ///< what the culprit wrote into its own; neither in the journal nor on the wire
   std::string raised;               ///< its exception, and the line that raised it; neither there
   int exit_code = 0;                ///< what the launcher returns
@@ -268,7 +278,7 @@ using Action = std::variant<GatherNodes, StartGeneration, SignalRanks, KillGener
 BOOST_DESCRIBE_STRUCT(GpuHolder, (), (pid, name, bytes))
 BOOST_DESCRIBE_STRUCT(Evidence, (), (last_lines, first_error_at, out_of_memory_kill, expired_timer, error_file, stderr_path, collectives, gpu,
                                      gpu_holders))
-BOOST_DESCRIBE_STRUCT(RunStarted, (), (at))
+BOOST_DESCRIBE_STRUCT(RunStarted, (), (at, command, folder, time, host, user, taas_run, python, torch, commit))
 BOOST_DESCRIBE_STRUCT(RankSpawned, (), (generation, rank, pid, at, preloaded))
 BOOST_DESCRIBE_STRUCT(RankSpawnFailed, (), (generation, rank, system_errno, message, at))
 BOOST_DESCRIBE_STRUCT(StoreReached, (), (generation, at))

@@ -11,6 +11,7 @@ namespace taas::run {
 enum class Timer {
   kJoinNotice,    ///< ranks have not joined: say which
   kExit,          ///< a rank that has raised has not ended: it counts as failed
+  kTimeouts,      ///< other ranks have had the time to time out as well
   kStragglers,    ///< ranks live long after the others ended well: say which
   kShutdown,      ///< ranks did not heed the signal to stop
   kLeftover,      ///< processes that ranks left behind did not heed theirs

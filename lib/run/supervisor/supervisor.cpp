@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kSameWish = 2s;
 constexpr auto kSettleNoticeInterval = 30s;
+constexpr auto kOthersTimeOut = 1s;  // ranks of one collective do within milliseconds, NCCL's watchdogs within this
 constexpr int kKeptAlike = 3;  // generations in a row that failed in the same way: the first two, and the last one
 
 }  // namespace
@@ -106,9 +107,16 @@ void Supervisor::on(const RankJoined& event) {
 
 void Supervisor::on(const RankExited& event) {
   if (!record_.exited(event)) return;
-  if (phase_ == Phase::kRunning && record_.any_failed()) stop(SIGTERM);
-  if (phase_ == Phase::kRunning) await_stragglers();
+  if (phase_ == Phase::kRunning) record_.any_failed() ? stop_failed(record_.rank(event.rank)) : await_stragglers();
   check_ranks();
+}
+
+/// After a collective's timeout the others may time out as well, so that the report can say who did not.
+void Supervisor::stop_failed(const RankRecord& ended) {
+  const bool waits = deadlines_.due(Timer::kTimeouts).has_value();
+  if (waits && (!ended.failed() || lost_peer(ended))) return;
+  if (waits || !timed_out(ended)) return stop(SIGTERM);
+  deadlines_.set(Timer::kTimeouts, actions_.now() + kOthersTimeOut);
 }
 
 /// Where it is not certain that the rank has failed, that is said and nothing is done.
@@ -180,11 +188,13 @@ void Supervisor::stop(int signal, bool sent) {
   phase_ = Phase::kStopping;
   deadlines_.cancel(Timer::kExit);
   deadlines_.cancel(Timer::kStragglers);
+  deadlines_.cancel(Timer::kTimeouts);
   termination_.stop(signal, sent);
 }
 
 void Supervisor::check_ranks() {
   if (!ranks_may_live() || !record_.over()) return;
+  if (phase_ == Phase::kRunning && record_.any_failed()) stop(SIGTERM);  // all have timed out
   const bool in_peace = phase_ == Phase::kRunning;
   phase_ = Phase::kSweeping;
   deadlines_.cancel(Timer::kExit);
@@ -300,6 +310,8 @@ void Supervisor::on_timer(Timer timer) {
       return tell_who_has_not_joined();
     case Timer::kExit:
       return on_exit_timeout();
+    case Timer::kTimeouts:
+      return stop(SIGTERM);
     case Timer::kStragglers:
       return tell_who_has_not_ended();
     case Timer::kShutdown:

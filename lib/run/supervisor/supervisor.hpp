@@ -74,6 +74,7 @@ class Supervisor {
   void tell_who_has_not_joined();
   void await_exit(const RankRecord& record);
   void on_exit_timeout();
+  void stop_failed(const RankRecord& ended);
   void await_stragglers();
   void tell_who_has_not_ended();
   void announce_deadline();

@@ -27,6 +27,9 @@ constexpr ByWords kBySharing[] = {
     {"torch.OutOfMemoryError", "ranks share the GPU's memory: start fewer, or use a smaller batch"},
 };
 
+constexpr std::string_view kNoSuchModule =
+    "-m: is the module's name right, and is this the folder that holds it, or is it installed for the Python that ran?";
+
 constexpr const char* kPortIsTaken =
     "another process has that port, the launcher if --master-port names it: env:// finds the store, and without "
     "--master-port a free port is chosen";
@@ -54,6 +57,8 @@ constexpr ByWords kByWords[] = {
     {"EADDRINUSE", kPortIsTaken},
     {"Gloo connectFullMesh failed",
      "ranks could not connect to each other: --interface makes them use the network that you name"},
+    {"attempted relative import with no known parent package",
+     "a file of a package is run as a module, from the folder that has the package: -m package.module"},
     {"ModuleNotFoundError", "the module is not installed for the Python that ran: --dry-run shows which one it is"},
     {"No module named ", "the module is not installed for the Python that ran: --dry-run shows which one it is"},
     {"No space left on device", "a disk is full: df -h shows which"},
@@ -69,6 +74,14 @@ constexpr ByWords kByWords[] = {
 std::string_view by_words(std::span<const ByWords> table, std::string_view text) {
   auto known = std::ranges::find_if(table, [&](const ByWords& entry) { return text.find(entry.words) != text.npos; });
   return known == table.end() ? std::string_view() : known->hint;
+}
+
+/// What Python says of -m; it puts no quotes around the name, unlike around that of an import.
+bool misses_program(std::string_view text) {
+  constexpr std::string_view kMissing = ": No module named ";
+  if (text.find("Error while finding module specification for") != text.npos) return true;
+  auto found = text.find(kMissing);
+  return found != text.npos && !text.substr(found + kMissing.size()).starts_with('\'');
 }
 
 /// torch asks NVML who else uses a GPU whose memory is full: "Process 1234 has 60.00 GiB memory in use".
@@ -117,6 +130,7 @@ std::string find_hint(Cause cause, const ExitStatus& status, std::string_view te
                       std::string_view gpu_holders) {
   if (cause == Cause::kOutOfMemory || cause == Cause::kStoreTimeout) return std::string(by_cause(cause, status));
   std::string_view hint;
+  if (misses_program(text)) hint = kNoSuchModule;
   if (gpus == Gpus::kShared) hint = by_words(kBySharing, text);
   if (hint.empty()) hint = by_words(kByWords, text);
   if (hint.empty()) return std::string(by_cause(cause, status));

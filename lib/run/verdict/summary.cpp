@@ -39,11 +39,6 @@ std::string error_of(const RankLingers& lingering) {
   return known ? shorten(error.statement.front(), kMaxErrorLength) : "an exception";
 }
 
-std::string name_some(const std::vector<Rank>& ranks, const Policy& policy) {
-  if (ranks.size() > kMostNames) return fmt::format("{} ranks", ranks.size());
-  return name_ranks(ranks, policy.node_of_rank, policy.node_names);
-}
-
 std::string in_words(Duration since) {
   auto whole = std::chrono::duration_cast<std::chrono::seconds>(since);
   if (whole < kInMinutes) return fmt::format("{} s", whole.count());
@@ -55,6 +50,11 @@ std::string node_with_host(NodeIndex node, const std::string& host) {
 }
 
 }  // namespace
+
+std::string name_some(const std::vector<Rank>& ranks, const Policy& policy) {
+  if (ranks.size() > kMostNames) return fmt::format("{} ranks", ranks.size());
+  return name_ranks(ranks, policy.node_of_rank, policy.node_names);
+}
 
 std::string summarize(const Candidate& culprit, Cause cause, const GenerationRecord& generation, const Policy& policy) {
   const auto& record = generation.rank(culprit.rank);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "run/events/policy.hpp"
 #include "run/verdict/culprit.hpp"
@@ -9,6 +10,9 @@ namespace taas::run {
 
 /// "rank 3 raised ValueError: bad shape": what the culprit, a rank, did. One line of a length that can be read.
 std::string summarize(const Candidate& culprit, Cause cause, const GenerationRecord& generation, const Policy& policy);
+
+/// "ranks 3, 5"; of many ranks their number alone.
+std::string name_some(const std::vector<Rank>& ranks, const Policy& policy);
 
 /// "rank 1 raised ValueError: bad shape and has not ended: waits for thread "writer"".
 std::string describe(const RankLingers& lingering, const Policy& policy);

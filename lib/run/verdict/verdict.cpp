@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::size_t kMaxReportLines = 12;
 constexpr std::size_t kSilentLines = 6;  // of a culprit that said nothing we know
+constexpr std::size_t kMostLogsNamed = 2;
 
 Cause find_cause(const RankRecord& record, const FatalError& error, bool by_us) {
   if (record.raised()) return error.timed_out_in_store() ? Cause::kStoreTimeout : Cause::kException;
@@ -86,6 +87,28 @@ std::string hint_for(const Candidate& culprit, const GenerationRecord& generatio
   return hint;
 }
 
+std::string logs_of(const std::vector<Rank>& ranks, const GenerationRecord& generation) {
+  std::string logs;
+  for (Rank rank : ranks) {
+    const auto& path = generation.rank(rank).evidence.stderr_path;
+    if (!path.empty()) logs += (logs.empty() ? "" : ", ") + path;
+  }
+  return logs;
+}
+
+/// Who waited in vain has said so: the cause lies with one of the others.
+std::string name_who_did_not_time_out(const GenerationRecord& generation, const Policy& policy) {
+  std::vector<Rank> others;
+  for (int rank = 0; rank < static_cast<int>(generation.ranks().size()); ++rank) {
+    if (!lost_peer(generation.rank(Rank{rank}))) others.push_back(Rank{rank});
+  }
+  if (others.empty()) return "all ranks timed out: they wait for each other, or the network is down";
+  auto text = fmt::format("{} did not time out", name_some(others, policy));
+  others.resize(std::min(others.size(), kMostLogsNamed));
+  auto logs = logs_of(others, generation);
+  return logs.empty() ? text : fmt::format("{}: see what came last in {}", text, logs);
+}
+
 /// The report is to fit, a restart's announcement included.
 std::size_t room_for_detail(const Verdict& verdict, const FatalError& error) {
   std::size_t others = 2;  // the summary, the announcement
@@ -133,6 +156,14 @@ Verdict judge_hang(Verdict verdict, Hang hang, const GenerationRecord& generatio
 
 }  // namespace
 
+bool timed_out(const RankRecord& record) {
+  return record.failed() && tells_of_timeout(find_fatal_error(record.evidence).text());
+}
+
+bool lost_peer(const RankRecord& record) {
+  return record.failed() && find_fatal_error(record.evidence).only_lost_a_peer();
+}
+
 Verdict judge_departure(const NodeLeaves& leaving) {
   Verdict verdict;
   verdict.cause = Cause::kNodeLost;
@@ -170,7 +201,9 @@ Verdict judge_failure(const GenerationRecord& generation, const Policy& policy) 
   bool in_vain = lost && tells_of_timeout(culprit.error.text());
   if (!in_vain) return verdict;
   auto hang = find_hang(generation, policy);
-  return hang ? judge_hang(std::move(verdict), std::move(*hang), generation, policy) : verdict;
+  if (hang) return judge_hang(std::move(verdict), std::move(*hang), generation, policy);
+  if (verdict.hint.empty()) verdict.hint = name_who_did_not_time_out(generation, policy);
+  return verdict;
 }
 
 namespace {
@@ -197,7 +230,10 @@ Verdict judge_stop(const GenerationRecord& generation, const Policy& policy, int
   verdict.exit_code = 128 + signal;
   verdict.at = at;
   for (int rank = 0; rank < static_cast<int>(generation.ranks().size()); ++rank) {
-    if (generation.rank(Rank{rank}).ended_after_stop) verdict.stopped.push_back(Rank{rank});
+    const auto& record = generation.rank(Rank{rank});
+    if (record.ended_after_stop) verdict.stopped.push_back(Rank{rank});
+    const auto& path = record.evidence.stderr_path;
+    if (verdict.log_path.empty() && !path.empty()) verdict.log_path = path.substr(0, path.find_last_of('/') + 1);
   }
   if (auto lingering = first_lingering(generation)) {
     const auto& evidence = generation.rank(*lingering).lingering->evidence;

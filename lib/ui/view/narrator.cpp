@@ -77,6 +77,7 @@ Narrator::Narrator(const RendererOptions& options)
       style_(options.stderr_style),
       world_size_(static_cast<int>(options.outputs.size())),
       max_restarts_(options.max_restarts),
+      folder_(options.folder),
       run_start_(options.run_start),
       now_(options.run_start),
       data_(options.data) {}
@@ -129,7 +130,7 @@ std::vector<std::string> Narrator::tell_failure(const run::ReportFailure& failur
   Restart restart{world_size_, failure.restart, max_restarts_, failure.pause};
   if (!failure.restarting || failure.alike == 0) {
     auto lines = tell_untold();
-    auto report = failure_report(failure.verdict, style_, failure.restarting ? &restart : nullptr);
+    auto report = failure_report(failure.verdict, style_, failure.restarting ? &restart : nullptr, folder_);
     lines.insert(lines.end(), report.begin(), report.end());
     return lines;
   }
@@ -151,14 +152,15 @@ std::vector<std::string> Narrator::tell_untold() {
 
 std::vector<std::string> Narrator::tell_end(const run::Verdict& verdict) {
   auto lines = tell_untold();
-  auto data = tell_data();
+  const bool well = verdict.cause == run::Cause::kSuccess;
+  auto data = well || data_.any() ? tell_data() : std::vector<std::string>();
   lines.insert(lines.end(), data.begin(), data.end());
   bool known = reported_ && reported_->generation == verdict.generation && reported_->summary == verdict.summary;
   std::vector<std::string> end;
-  if (verdict.cause == run::Cause::kSuccess) {
+  if (well) {
     if (verbosity_ != plan::Verbosity::kQuiet) end = {success_line(now_ - run_start_, output_, style_)};
   } else if (!known) {
-    end = failure_report(verdict, style_);
+    end = failure_report(verdict, style_, nullptr, folder_);
   }
   lines.insert(lines.end(), end.begin(), end.end());
   return lines;

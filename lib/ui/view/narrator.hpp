@@ -35,6 +35,7 @@ class Narrator {
   Style style_;
   int world_size_;
   int max_restarts_;
+  std::string folder_;
   Instant run_start_;
   Instant now_;
   PublishedOutput output_;

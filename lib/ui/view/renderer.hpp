@@ -42,6 +42,7 @@ struct RendererOptions {
   std::string prefix_template;  ///< what they come from, for nodes whose names are known only when they meet
   std::string role;             ///< of the ranks, for the template
   int max_restarts = 0;
+  std::string folder;  ///< that the user is in, for the paths of a report
   DataProgressView::Options data;
   Instant run_start{};
   Style stdout_style;

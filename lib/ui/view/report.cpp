@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "base/text.hpp"
 #include "ui/text/rank_set.hpp"
@@ -28,7 +29,9 @@ std::vector<std::string> footer(const run::Verdict& verdict, const Style& style,
     auto noun = verdict.stopped.size() == 1 ? "rank" : "ranks";
     lines.push_back(labelled("stopped", fmt::format("{} {}", verdict.stopped.size(), noun), style));
   }
-  if (!verdict.log_path.empty()) lines.push_back(labelled("log", printable(verdict.log_path), style));
+  if (!verdict.log_path.empty()) {
+    lines.push_back(labelled(verdict.log_path.ends_with('/') ? "logs" : "log", printable(verdict.log_path), style));
+  }
   if (!verdict.hint.empty()) lines.push_back(labelled("hint", printable(verdict.hint), style));
   if (restart != nullptr) {
     lines.push_back(own_line(describe(*restart, verdict.cause != run::Cause::kNodeLost), style));
@@ -47,9 +50,20 @@ void add_details(const std::vector<std::string>& detail, std::size_t room, std::
   for (auto i = detail.size() - tail; i < detail.size(); ++i) lines.push_back("    " + detail[i]);
 }
 
+/// A frame of Python's is where to look; its source line, like the summary, is what somebody wrote.
+run::Verdict seen_from(std::string_view folder, run::Verdict verdict) {
+  for (auto* text : {&verdict.log_path, &verdict.hint}) *text = with_relative_paths(std::move(*text), folder);
+  for (auto& line : verdict.detail) {
+    if (line.starts_with("  File \"")) line = with_relative_paths(std::move(line), folder);
+  }
+  return verdict;
+}
+
 }  // namespace
 
-std::vector<std::string> failure_report(const run::Verdict& verdict, const Style& style, const Restart* restart) {
+std::vector<std::string> failure_report(const run::Verdict& judged, const Style& style, const Restart* restart,
+                                        std::string_view folder) {
+  const auto verdict = seen_from(folder, judged);
   auto below = footer(verdict, style, restart);
   bool own_fault = verdict.cause == run::Cause::kStopped;
   std::vector<std::string> lines{

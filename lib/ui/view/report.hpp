@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "run/events/events.hpp"
@@ -20,9 +21,10 @@ struct Restart {
 };
 
 /// The failure report: what failed first and its last words, what followed, where to read on, what to do. When it would
-/// be longer than kMaxReportLines, details are left out in the middle.
+/// be longer than kMaxReportLines, details are left out in the middle. Logs and frames below `folder` are
+/// named as they are called there.
 std::vector<std::string> failure_report(const run::Verdict& verdict, const Style& style,
-                                        const Restart* restart = nullptr);
+                                        const Restart* restart = nullptr, std::string_view folder = {});
 
 /// "restarting all 8 ranks in 2 s, restart 2 of 3".
 std::string describe(const Restart& restart, bool same_ranks = true);

@@ -67,6 +67,7 @@ TEST_CASE("a rank is told who it is, by every name that programs look for") {
                              {"TORCHELASTIC_ERROR_FILE", "/runs/x/error.json"},
                              {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
                              {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+                             {"PYTHONFAULTHANDLER", "1"},
                              {"OMP_NUM_THREADS", "2"},
                              {"GLOO_SOCKET_IFNAME", "lo"},
                              {"ACCELERATE_USE_CPU", "1"},
@@ -106,8 +107,9 @@ TEST_CASE("frameworks on the CPU are told of the world, and nothing where the us
 
 TEST_CASE("what the user set for a library stays") {
   Machine machine{"here", 0, 8, {}};
-  for (auto name : {"OMP_NUM_THREADS", "GLOO_SOCKET_IFNAME", "TORCH_NCCL_ASYNC_ERROR_HANDLING", "WANDB_RUN_GROUP",
-                    "TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE"}) {
+  for (auto name :
+       {"OMP_NUM_THREADS", "GLOO_SOCKET_IFNAME", "PYTHONFAULTHANDLER", "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+        "WANDB_RUN_GROUP", "TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE"}) {
     machine.environment[name] = "mine";
   }
   auto actual = environment(with_gpus(2), machine, 0);

@@ -42,6 +42,32 @@ TEST_CASE("how long is waited in each state of a run") {
   CHECK_FALSE(run.due);
 }
 
+TEST_CASE("after a timeout the others may time out too, so that the report can name who did not") {
+  const auto times_out = [](Drive& run, int rank, long when) {
+    auto evidence = raised("RuntimeError: [buffer.cc:78] Timed out waiting 3000ms for recv operation", when);
+    evidence.stderr_path = fmt::format("/r/{}.err", rank);
+    return run.feed(RankExited{run.generation, Rank{rank}, {1}, evidence, at_ms(when)});
+  };
+  Drive run(policy_for(4));
+  run.begin();
+  CHECK(times_out(run, 2, 3000) == Strings{});
+  CHECK(run.due == at_ms(4000));
+  CHECK(times_out(run, 0, 3010) == Strings{});
+  CHECK(run.feed(RankExited{run.generation, Rank{3}, {1}, lost_peer(3020), at_ms(3020)}) == Strings{});
+  CHECK(run.time_is_up() == Strings{"SIGTERM to 1"});
+
+  Drive failing(policy_for(3));
+  failing.begin();
+  times_out(failing, 2, 3000);
+  CHECK(failing.exited(0, 3010, {5}) == Strings{"SIGTERM to 1"});
+
+  Drive all(policy_for(2));
+  all.begin();
+  times_out(all, 0, 3000);
+  CHECK(times_out(all, 1, 3010) == Strings{"sweep SIGTERM"});
+  CHECK(all.due == at_ms(3010) + Policy().shutdown_timeout);
+}
+
 TEST_CASE("what ranks leave behind is waited for, then told to end, then killed, and the run has succeeded") {
   Drive run(policy_for(1));
   run.begin();

@@ -167,4 +167,32 @@ TEST_CASE("lost output turns a good end into a failure") {
   CHECK_THAT(verdict.summary, ContainsSubstring("cannot write model.pt"));
 }
 
+TEST_CASE("after a timeout the hint names who did not time out, and where to look") {
+  const auto hint_of = [](std::initializer_list<int> timed_out) {
+    auto record = all_living(4);
+    auto evidence = raised("RuntimeError: [buffer.cc:78] Timed out waiting 3000ms for recv operation", 10);
+    for (int rank : timed_out) end(record, rank, 20, {1}, evidence);
+    record.stop(SIGTERM, at_ms(1020));
+    for (int rank = 0; rank < 4; ++rank) {
+      Evidence stopped;
+      stopped.stderr_path = "/r/" + std::to_string(rank);
+      end(record, rank, 1030, kTerminated, stopped);
+    }
+    return judge_failure(record, policy_for(4)).hint;
+  };
+  CHECK(hint_of({0, 2, 3}) == "rank 1 did not time out: see what came last in /r/1");
+  CHECK(hint_of({0}) == "ranks 1, 2, 3 did not time out: see what came last in /r/1, /r/2");
+  CHECK_THAT(hint_of({0, 1, 2, 3}), ContainsSubstring("all ranks timed out"));
+}
+
+TEST_CASE("a stopped run names the folder of its logs") {
+  auto record = all_living(2);
+  record.stop(SIGINT, at_ms(10));
+  Evidence evidence;
+  evidence.stderr_path = "/runs/x/generation-0/rank-0001.err";
+  end(record, 1, 20, {}, evidence);
+  end(record, 0, 20, kTerminated);
+  CHECK(judge_stop(record, policy_for(2), SIGINT, at_ms(30)).log_path == "/runs/x/generation-0/");
+}
+
 }  // namespace verdict_test

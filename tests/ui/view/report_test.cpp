@@ -35,6 +35,18 @@ TEST_CASE("a report says nothing about what did not happen") {
         Lines{"taas-run: rank 0 exited with code 1"});
 }
 
+TEST_CASE("paths are shown as they are called in the user's folder, and a folder of logs is called one") {
+  auto verdict = failure(0, "rank 0 raised OSError: /work/data.bin");
+  verdict.detail = {"  File \"/work/train.py\", line 5, in <module>", "    open('/work/data.bin')",
+                    "  File \"/home/work/lib.py\", line 1"};
+  verdict.log_path = "/work/taas-runs/x/generation-0/";
+  verdict.hint = "see /work/a.err, /worker/b.err";
+  CHECK(failure_report(verdict, Style(), nullptr, "/work") ==
+        Lines{"taas-run: rank 0 raised OSError: /work/data.bin", "      File \"train.py\", line 5, in <module>",
+              "        open('/work/data.bin')", "      File \"/home/work/lib.py\", line 1",
+              "  logs: taas-runs/x/generation-0/", "  hint: see a.err, /worker/b.err"});
+}
+
 TEST_CASE("a pause before a restart is told in seconds") {
   auto told = [](long ms) { return describe(Restart{8, 1, 3, std::chrono::milliseconds(ms)}); };
   CHECK(told(0) == "restarting all 8 ranks, restart 1 of 3");
