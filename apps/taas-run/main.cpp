@@ -107,7 +107,7 @@ int print_devices(const plan::Machine& machine) {
 }
 
 /// A command is the whole command line: a program of that name is ./token. Nothing: it is none.
-std::optional<int> run_command(const std::vector<std::string>& arguments) {
+std::optional<int> own_command(const std::vector<std::string>& arguments) {
   const auto is = [&](const cli::Command& command) { return !arguments.empty() && arguments.front() == command.name; };
   const auto* command = std::ranges::find_if(cli::kCommands, is);
   if (command == std::end(cli::kCommands) || arguments.size() > 2) return std::nullopt;
@@ -181,8 +181,9 @@ int start(plan::Options options, plan::Machine machine, std::vector<std::string>
   if (!program) return refuse(program.error());
   if (auto up = cli::check_loopback(*plan, *program); !up) return refuse(up.error());
   if (options.dry_run) {
-    if (auto found = cli::check_module(*program, options.program, machine); !found) return refuse(found.error());
-    return print(cli::dry_run(*plan, machine, program->command));
+    const bool told = std::holds_alternative<plan::OneMachine>(plan->launch_mode) && !options.output.json;
+    auto found = told ? cli::check_module(*program, options.program, machine) : Result<>();
+    return found ? print(cli::dry_run(*plan, machine, program->command)) : refuse(found.error());
   }
   if (auto enough = check_open_files_limit(ranks_here(*plan)); !enough) return refuse(enough.error());
   auto code = cli::launch({std::move(*plan), std::move(machine), std::move(*program), std::move(arguments)});
@@ -195,7 +196,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // ulimit -f: the write that is too much fails, and is told of
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (auto code = run_command(arguments)) return *code;
+  if (auto code = own_command(arguments)) return *code;
   auto machine = read_machine();
   auto parsed = cli::parse(arguments, machine.environment, read_file);
   if (!parsed) return refuse(parsed.error());

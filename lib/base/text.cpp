@@ -41,21 +41,6 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
-std::string with_relative_paths(std::string text, std::string_view folder) {
-  const auto beginning = std::string(folder) + "/";
-  if (beginning.size() < 3) return text;
-  for (auto found = text.find(beginning); found != text.npos; found = text.find(beginning, found)) {
-    const bool inside = found > 0 && (std::isalnum(static_cast<unsigned char>(text[found - 1])) != 0 ||
-                                      contains("/._-~+@:", text.substr(found - 1, 1)));
-    if (inside) {
-      ++found;
-    } else {
-      text.erase(found, beginning.size());
-    }
-  }
-  return text;
-}
-
 std::string plural(std::int64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }

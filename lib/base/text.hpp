@@ -21,9 +21,6 @@ bool contains(std::string_view text, std::string_view part);
 /// written as "\n", "\t" or "\x1b".
 std::string printable(std::string_view text);
 
-/// The text with paths below `folder` as they are called from there: "/work/a.py" in /work is "a.py".
-std::string with_relative_paths(std::string text, std::string_view folder);
-
 /// "1 rank", "8 ranks".
 std::string plural(std::int64_t count, std::string_view what);
 

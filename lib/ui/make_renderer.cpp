@@ -115,7 +115,7 @@ std::unique_ptr<Renderer> make_renderer(const RendererOptions& options, Sink& ou
       renderer = std::make_unique<PlainRenderer>(options, out, err);
       break;
   }
-  if (options.verbosity == plan::Verbosity::kVerbose) return renderer;
+  if (options.verbosity != plan::Verbosity::kNormal) return renderer;
   return std::make_unique<VictimFolding>(options, std::move(renderer));
 }
 

@@ -10,9 +10,9 @@
 namespace taas::ui {
 
 /// In front of another renderer: a rank that only lost its peer gets one line in place of its traceback, which would
-/// push what happened out of sight. So the traceback of a lost peer is held back until the report says who failed; the
-/// rank's log has it. Every other traceback goes on at its first line that says something else, and one whose rank goes
-/// on after a second.
+/// push what happened out of sight. So the traceback of a lost peer, and what the rank says on stderr after it, is held
+/// back until the report says who failed; the rank's log has it. Every other traceback goes on at its first line that
+/// says something else, and one that no failure follows after a while.
 class VictimFolding : public Renderer {
  public:
   VictimFolding(const RendererOptions& options, std::unique_ptr<Renderer> then)
@@ -29,7 +29,6 @@ class VictimFolding : public Renderer {
   struct Held {
     std::vector<OutputLine> lines;
     bool lost_peer = false;  ///< the exception itself has come; before it nothing is known
-    Instant since{};
   };
 
   void take(const OutputLine& line);
@@ -41,7 +40,7 @@ class VictimFolding : public Renderer {
   RankLines shown_;  // which ranks and streams are
   std::unique_ptr<Renderer> then_;
   std::map<Rank, Held> held_;
-  bool stopping_ = false;  // a report will follow
+  bool failed_ = false;  // somebody has, so that a report will follow
 };
 
 }  // namespace taas::ui

@@ -148,11 +148,12 @@ def test_after_a_timeout_of_gloo_the_report_names_who_did_not_time_out(tmp_path)
     script = tmp_path / "hangs.py"
     script.write_text(
         "import datetime, signal, torch, torch.distributed as dist\n"
-        "dist.init_process_group('gloo', timeout=datetime.timedelta(seconds=2))\n"
-        "dist.all_reduce(torch.ones(1))\n"
+        "dist.init_process_group('gloo')\n"
+        "group = dist.new_group(timeout=datetime.timedelta(seconds=2))\n"
+        "dist.barrier()\n"
         "if dist.get_rank() == 1:\n"
         "    signal.pause()\n"
-        "dist.all_reduce(torch.ones(1))\n"
+        "dist.all_reduce(torch.ones(1), group=group)\n"
     )
     result = taas_run(tmp_path, "--nproc-per-node", 4, script)
     assert result.returncode == 1

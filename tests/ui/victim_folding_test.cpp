@@ -1,7 +1,5 @@
 #include "ui/victim_folding.hpp"
 
-#include <csignal>
-
 #include "catch.hpp"
 #include "ui/helpers.hpp"
 #include "ui/plain_renderer.hpp"
@@ -25,7 +23,7 @@ struct Shown {
   void prints(int rank, const std::vector<std::string>& lines, long when = 10, std::string prefix = "") {
     for (const auto& text : lines) view.show(line(rank, prefix + text, when, Stream::kStderr));
   }
-  void stops() { view.show(RunAction{run::SignalRanks{Generation{0}, ranks({0}), SIGTERM}}); }
+  void fails(int rank) { view.show(RunEvent{run::RankExited{Generation{0}, Rank{rank}, {1}, {}, at_ms(20)}}); }
   void reports(run::Verdict verdict) { view.show(RunAction{run::ReportFailure{std::move(verdict)}}); }
 
   TextSink out, err;
@@ -44,13 +42,17 @@ std::string joined(const std::vector<std::string>& lines) {
 TEST_CASE("a rank that only lost its peer gets one line once it is known who failed") {
   Shown shown;
   shown.prints(0, kLostPeer, 10, "[rank0]: ");
-  shown.prints(0, {"", "During handling of the above exception, another exception occurred:"});
-  shown.stops();
+  shown.prints(0, {"", "During handling of the above exception, another exception occurred:", "", kLostPeer[0],
+                   kLostPeer[1], "torch.distributed.DistNetworkError: failed to recv, got 0 bytes"});
+  shown.prints(0,
+               {"checkpoint saved", "Fatal Python error: Aborted", "", "Thread 0x00007f2 (most recent call first):"});
+  shown.fails(1);
   CHECK(shown.view.next_deadline() == std::nullopt);
   CHECK(shown.err.text.empty());
   shown.reports(failure(1, "rank 1 exited with code 1"));
-  CHECK(shown.err.text ==
-        "taas-run: rank 0: lost its peer (6 lines in its log)\ntaas-run: rank 1 exited with code 1\n");
+  CHECK(
+      shown.err.text ==
+      "taas-run: rank 0: lost its peer (13 lines in its log)\ncheckpoint saved\ntaas-run: rank 1 exited with code 1\n");
 }
 
 TEST_CASE("who is to blame keeps its traceback, and so does everybody where nobody is") {
@@ -65,6 +67,32 @@ TEST_CASE("who is to blame keeps its traceback, and so does everybody where nobo
   verdict.cause = run::Cause::kNodesMissing;
   missing.reports(verdict);
   CHECK(missing.err.text == joined(kLostPeer) + "taas-run: nodes are missing\n");
+}
+
+TEST_CASE("what says more than that a peer was lost is shown") {
+  for (const char* more : {"KeyError: 'x'", "RuntimeError: cannot train"}) {  // raised while the loss was handled
+    Shown shown;
+    std::vector<std::string> lines = kLostPeer;
+    for (const char* text : {"", "During handling of the above exception, another exception occurred:", "",
+                             "Traceback (most recent call last):", "  File \"train.py\", line 5, in <module>", more})
+      lines.emplace_back(text);
+    shown.prints(0, lines);
+    shown.fails(1);
+    shown.reports(failure(1, "rank 1 exited with code 1"));
+    CHECK(shown.err.text == joined(lines) + "taas-run: rank 1 exited with code 1\n");
+  }
+  for (const char* other : {"OSError: upload failed: Broken pipe", "BrokenPipeError: [Errno 32] Broken pipe",
+                            "RuntimeError: [buffer.cc:78] Timed out waiting 3000ms for recv operation"}) {
+    Shown shown;
+    shown.prints(0, {kLostPeer[0], kLostPeer[1], other});
+    CHECK(shown.err.text == joined({kLostPeer[0], kLostPeer[1], other}));
+  }
+  Shown stopped;  // nobody is to blame
+  stopped.prints(0, kLostPeer);
+  auto verdict = failure(-1, "stopped by SIGINT");
+  verdict.cause = run::Cause::kStopped;
+  stopped.reports(verdict);
+  CHECK(stopped.err.text == joined(kLostPeer) + "taas-run: stopped by SIGINT\n");
 }
 
 TEST_CASE("several victims share a line") {

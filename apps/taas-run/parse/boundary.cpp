@@ -47,7 +47,10 @@ Result<bool> wants_next(const std::string& argument) {
   }
   for (std::size_t i = 1; i < text.size(); ++i) {  // -qv is -q -v, and -t3 is -t 3
     const auto* flag = find_flag(text[i]);
-    if (flag == nullptr) return unknown_option(text, text.substr(1));
+    if (flag == nullptr) {
+      const bool counts = text.size() > 2 && text.find_first_not_of("0123456789", 2) == text.npos;  // -n2
+      return unknown_option(text, text.substr(1, counts ? 1 : text.npos));
+    }
     if (flag->takes_value()) return i + 1 == text.size();
   }
   return false;

@@ -29,16 +29,16 @@ std::string misplaced(std::string_view argument) {
 }  // namespace
 
 std::string note_on_misplaced_option(const plan::ResolvedProgram& program, const plan::ProgramOptions& options) {
-  for (const auto& argument : options.arguments) {
+  const auto& arguments = options.arguments;
+  if (std::ranges::all_of(arguments, [](const auto& argument) { return misplaced(argument).empty(); })) return {};
+  auto command = plan::parse_python_command(program.command);
+  if (!command || command->kind != plan::PythonCommand::Kind::kScript) return {};
+  auto text = plan::read_source(command->program);
+  if (!text) return {};
+  std::ranges::replace(*text, '-', '_');
+  for (const auto& argument : arguments) {
     const auto name = misplaced(argument);
-    if (name.empty()) continue;
-    auto command = plan::parse_python_command(program.command);
-    if (!command || command->kind != plan::PythonCommand::Kind::kScript) return {};
-    auto text = plan::read_source(command->program);
-    if (!text) return {};
-    auto dashed = name;
-    std::ranges::replace(dashed, '_', '-');
-    if (contains(*text, name) || contains(*text, dashed)) continue;
+    if (name.empty() || contains(*text, name)) continue;
     return fmt::format("{} stands behind {} and is passed to it: options of taas-run stand before the program",
                        argument, options.program);
   }

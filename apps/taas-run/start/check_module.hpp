@@ -7,8 +7,8 @@
 
 namespace taas::cli {
 
-/// Whether Python would find the module of -m, without importing anything (kCannotExecute). Takes Python's own start,
-/// so that it is for --dry-run. Modules of other machines, and other programs, are taken to be there.
+/// Whether Python would find the module of -m on this machine, without importing anything (kCannotExecute). Where
+/// Python gives no answer, it is taken to be there. Takes as long as Python's own start, so that it is for --dry-run.
 Result<> check_module(const plan::ResolvedProgram& program, const plan::ProgramOptions& options,
                       const plan::Machine& machine);
 

@@ -111,7 +111,7 @@ bool is_main(const plan::Variable& variable, const plan::FrameworkOptions& optio
 
 /// As many in a line as there is room for.
 std::string describe_main_variables(const plan::LaunchPlan& plan, const plan::Machine& machine) {
-  std::string text = "environment of rank 0, the main part (--verbose: all, of all ranks)";
+  std::string text = "environment of rank 0, the main part (--verbose shows more)";
   std::size_t column = kColumns;
   for (const auto& variable :
        environment_of(plan, plan::launch_settings(plan, machine, ""), machine, plan.ranks.front())) {

@@ -32,11 +32,6 @@ constexpr int kKeyBytes = 32;
 constexpr auto kRefusalPatience = std::chrono::seconds(60);
 constexpr int kDataGroup = 1;  // of a heterogeneous job
 
-std::string working_directory() {
-  std::error_code unknown;
-  return std::filesystem::current_path(unknown).string();
-}
-
 /// Where other machines may find this one.
 Result<std::vector<std::string>> listen_addresses(const plan::LaunchPlan& plan) {
   auto addresses = net::candidate_addresses(plan.options.nodes.interface);
@@ -51,7 +46,7 @@ Result<launch::RemoteRunOptions> remote_options(Launching& launching) {
   options.secret = {launching.plan.run_id, net::parse_key(random_hex(kKeyBytes)).value()};
   options.listen_addresses = std::move(*addresses);
   options.started = run_started(launching);
-  options.working_directory = working_directory();
+  options.working_directory = options.started.folder;
   options.plan = std::move(launching.plan);
   options.machine = std::move(launching.machine);
   return options;
@@ -96,14 +91,14 @@ Result<launch::RunEnd> coordinate(launch::RemoteRunOptions options) {
   return launch::coordinate(options, std::move(*lifeline));
 }
 
-Result<std::optional<launch::DataHosts>> data_hosts_of(const plan::LaunchPlan& plan) {
+Result<std::optional<launch::DataHosts>> data_hosts_of(const plan::LaunchPlan& plan, const std::string& folder) {
   if (plan.data.names().empty()) return std::nullopt;
   auto addresses = listen_addresses(plan);
   if (!addresses) return addresses.error();
   launch::DataHosts data;
   data.secret = {plan.run_id, net::parse_key(random_hex(kKeyBytes)).value()};
   data.listen_addresses = std::move(*addresses);
-  data.working_directory = working_directory();
+  data.working_directory = folder;
   add_data_hosts(data.hosts, plan);
   return std::optional(std::move(data));
 }
@@ -113,9 +108,9 @@ launch::HostEntry agent_here(int order, const std::string& name) {
 }
 
 Result<int> go(const plan::OneMachine&, Launching& launching) {
-  auto data_hosts = data_hosts_of(launching.plan);
-  if (!data_hosts) return data_hosts.error();
   auto started = run_started(launching);
+  auto data_hosts = data_hosts_of(launching.plan, started.folder);
+  if (!data_hosts) return data_hosts.error();
   auto lifeline = become_kept();
   if (!lifeline) return lifeline.error();
   return launch::run_on_this_machine({std::move(launching.plan), std::move(launching.machine),

@@ -5,8 +5,8 @@
 namespace taas::node {
 namespace {
 
-constexpr std::size_t kMaxLines = 200;                // a deep traceback with its chained causes
-constexpr std::size_t kMaxLength = 2000;              // of one line; the file has the whole
+constexpr std::size_t kMaxLines = 500;    // a chain of deep tracebacks; faulthandler's stacks of many threads
+constexpr std::size_t kMaxLength = 2000;  // of one line; the file has the whole
 constexpr auto kSurvived = std::chrono::seconds(10);  // a rank that lives on so long has caught that error
 
 }  // namespace

@@ -177,6 +177,7 @@ void Supervisor::on(const NodeLost& event) {
 /// All ranks have to stop, since the world changes: those of this node too are given the time to write a checkpoint.
 void Supervisor::on(const NodeLeaves& event) {
   if (event.generation != record_.generation() || phase_ != Phase::kRunning) return;
+  if (record_.any_failed()) return stop(SIGTERM);  // no later than now
   departure_ = event;
   actions_.notify(describe(event) + ": ranks are told to write a checkpoint");
   if (!wishes_.checkpoint_requested()) actions_.emit(RequestStop{0});  // before the signal: its handler looks for it
@@ -194,7 +195,8 @@ void Supervisor::stop(int signal, bool sent) {
 
 void Supervisor::check_ranks() {
   if (!ranks_may_live() || !record_.over()) return;
-  if (phase_ == Phase::kRunning && record_.any_failed()) stop(SIGTERM);  // all have timed out
+  if (phase_ == Phase::kRunning && record_.any_failed())
+    stop(SIGTERM);  // the last one ended while others were to time out
   const bool in_peace = phase_ == Phase::kRunning;
   phase_ = Phase::kSweeping;
   deadlines_.cancel(Timer::kExit);
@@ -240,6 +242,7 @@ void Supervisor::on_checkpoint_signal(const SignalReceived& event) {
 
 void Supervisor::on_stop_signal(const SignalReceived& event) {
   const int signal = event.signal;
+  if (phase_ == Phase::kRunning && record_.any_failed()) stop(SIGTERM);  // no later than now
   switch (phase_) {
     case Phase::kIdle:
     case Phase::kPausing:

@@ -12,13 +12,6 @@ namespace {
 /// Between raising and exiting a program cleans up. An error that is older may have been survived.
 constexpr auto kCleanUp = std::chrono::seconds(10);
 
-bool only_lost_a_peer(const RankRecord& record, const FatalError& error, bool by_us) {
-  int signal = record.status.signal;
-  if (signal == SIGPIPE) return true;
-  bool by_own_will = signal == 0 || signal == SIGABRT || by_us;
-  return by_own_will && error.only_lost_a_peer();
-}
-
 /// Judges one rank's failure against the others'.
 class Judge {
  public:
@@ -101,6 +94,13 @@ bool ended_by_us(const RankRecord& record, const GenerationRecord& generation) {
   if (record.spawn_failed || record.raised() || !record.ended_after_stop) return false;
   if (record.ended_after_kill && status.signal == SIGKILL) return true;
   return status.success() || status.signal == generation.stop_signal() || status.code == 128 + generation.stop_signal();
+}
+
+bool only_lost_a_peer(const RankRecord& record, const FatalError& error, bool by_us) {
+  int signal = record.status.signal;
+  if (signal == SIGPIPE) return true;
+  bool by_own_will = signal == 0 || signal == SIGABRT || by_us;
+  return by_own_will && error.only_lost_a_peer();
 }
 
 bool somebody_finished_early(const GenerationRecord& generation) {

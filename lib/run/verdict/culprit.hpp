@@ -31,6 +31,9 @@ Candidate find_culprit(const GenerationRecord& generation);
 /// The rank ended as one that the launcher stopped or killed.
 bool ended_by_us(const RankRecord& record, const GenerationRecord& generation);
 
+/// It says that another one is to blame, and nothing says that it is wrong. `by_us`: see above.
+bool only_lost_a_peer(const RankRecord& record, const FatalError& error, bool by_us);
+
 /// Others may wait in vain for a rank that has ended well.
 bool somebody_finished_early(const GenerationRecord& generation);
 

@@ -130,8 +130,8 @@ std::string find_hint(Cause cause, const ExitStatus& status, std::string_view te
                       std::string_view gpu_holders) {
   if (cause == Cause::kOutOfMemory || cause == Cause::kStoreTimeout) return std::string(by_cause(cause, status));
   std::string_view hint;
-  if (misses_program(text)) hint = kNoSuchModule;
   if (gpus == Gpus::kShared) hint = by_words(kBySharing, text);
+  if (hint.empty() && misses_program(text)) hint = kNoSuchModule;
   if (hint.empty()) hint = by_words(kByWords, text);
   if (hint.empty()) return std::string(by_cause(cause, status));
   if (!gpu_holders.empty()) return std::string(hint) + "; " + std::string(gpu_holders);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -11,6 +12,8 @@ namespace {
 
 constexpr std::size_t kMaxNativeMessageLines = 6;
 constexpr std::size_t kMaxFrames = 8;
+constexpr std::ptrdiff_t kMostBetween = 10;  // lines of other threads between an error and the abort
+constexpr std::string_view kOfFaulthandler = "Fatal Python error: ";
 
 /// "==123==ERROR: AddressSanitizer: …", "WARNING: ThreadSanitizer: …".
 bool is_sanitizer_report(std::string_view line) {
@@ -64,12 +67,43 @@ void read_stack(std::span<const std::string> lines, NativeError& error) {
   }
 }
 
+/// Of faulthandler's stacks, one a thread, that of the thread that crashed; where that is none of Python's, the last
+/// one, which is the main thread's.
+void read_threads(std::span<const std::string> lines, NativeError& error) {
+  std::vector<std::string> stack;
+  bool of_current = false;
+  bool found = false;
+  const auto take = [&] {
+    if (!found && !stack.empty()) error.frames = std::exchange(stack, {});
+    found = found || (of_current && !error.frames.empty());
+  };
+  for (; error.end < lines.size() && !starts_native_error(lines[error.end]); ++error.end) {
+    const auto& line = lines[error.end];
+    const bool current = line.starts_with("Current thread 0x");
+    if (current || line.starts_with("Thread 0x")) {
+      take();
+      stack.clear();
+      of_current = current;
+    } else if (is_native_frame(line) && stack.size() < kMaxFrames) {
+      stack.push_back(line);
+    }
+  }
+  take();
+}
+
 NativeError read(std::span<const std::string> lines, std::size_t begin) {
   NativeError error{{lines[begin]}, {}, begin, begin + 1};
-  bool stack = is_sanitizer_report(lines[begin]) || lines[begin].starts_with("Fatal Python error: ");
-  if (stack) read_stack(lines, error);
+  if (is_sanitizer_report(lines[begin])) read_stack(lines, error);
+  if (lines[begin].starts_with(kOfFaulthandler)) read_threads(lines, error);
   if (lines[begin].starts_with("terminate called")) read_exception(lines, error);
   return error;
+}
+
+/// Whoever says something and aborts has faulthandler behind it, unless the program went on in between.
+bool is_abort_after(const NativeError& before, const NativeError& abort, std::span<const std::string> lines) {
+  if (!lines[abort.begin].starts_with("Fatal Python error: Aborted")) return false;
+  const auto between = lines.subspan(before.end, abort.begin - before.end);
+  return std::ranges::count_if(between, [](const auto& line) { return !ends_native_message(line); }) <= kMostBetween;
 }
 
 }  // namespace
@@ -77,7 +111,7 @@ NativeError read(std::span<const std::string> lines, std::size_t begin) {
 bool starts_native_error(std::string_view line) {
   constexpr std::array<std::string_view, 9> kStarts{"terminate called ",
                                                     "libc++abi: terminating",
-                                                    "Fatal Python error: ",
+                                                    kOfFaulthandler,
                                                     "*** stack smashing detected",
                                                     "*** buffer overflow detected",
                                                     "double free or corruption",
@@ -94,8 +128,12 @@ std::optional<NativeError> find_native_error(std::span<const std::string> lines)
     if (!starts_native_error(lines[i])) continue;
     auto next = read(lines, i);
     i = next.end - 1;
-    bool follows = found && found->end == next.begin;
-    if (!follows) found = std::move(next);
+    if (found && is_abort_after(*found, next, lines)) {
+      found->end = next.end;
+      if (found->frames.empty()) found->frames = std::move(next.frames);
+    } else if (!found || found->end != next.begin) {
+      found = std::move(next);
+    }
   }
   return found;
 }

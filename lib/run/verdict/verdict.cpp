@@ -96,14 +96,28 @@ std::string logs_of(const std::vector<Rank>& ranks, const GenerationRecord& gene
   return logs;
 }
 
-/// Who waited in vain has said so: the cause lies with one of the others.
-std::string name_who_did_not_time_out(const GenerationRecord& generation, const Policy& policy) {
+/// Who waited in vain has said so: the cause lies with one of the others. A rank that came late finds its peers gone,
+/// and so does one that waited for a rank that timed out, so that these are named only where nobody else is left. The
+/// culprit may be one that says something else of its own timeout. Empty: no rank has timed out.
+std::string name_who_did_not_time_out(const GenerationRecord& generation, const Policy& policy, Rank culprit) {
+  std::vector<Rank> timed;
   std::vector<Rank> others;
+  std::vector<Rank> victims;
   for (int rank = 0; rank < static_cast<int>(generation.ranks().size()); ++rank) {
-    if (!lost_peer(generation.rank(Rank{rank}))) others.push_back(Rank{rank});
+    const auto& record = generation.rank(Rank{rank});
+    if (timed_out(record)) {
+      timed.push_back(Rank{rank});
+    } else if (Rank{rank} != culprit) {
+      (!record.ended_after_stop && lost_peer(record) ? victims : others).push_back(Rank{rank});
+    }
   }
+  if (timed.empty()) return {};
+  if (others.empty()) others = std::move(victims);
   if (others.empty()) return "all ranks timed out: they wait for each other, or the network is down";
-  auto text = fmt::format("{} did not time out", name_some(others, policy));
+  const bool told = timed_out(generation.rank(culprit));
+  auto text = fmt::format("{}{} did not time out",
+                          told ? "" : fmt::format("{} timed out in a collective; ", name_some(timed, policy)),
+                          name_some(others, policy));
   others.resize(std::min(others.size(), kMostLogsNamed));
   auto logs = logs_of(others, generation);
   return logs.empty() ? text : fmt::format("{}: see what came last in {}", text, logs);
@@ -161,7 +175,7 @@ bool timed_out(const RankRecord& record) {
 }
 
 bool lost_peer(const RankRecord& record) {
-  return record.failed() && find_fatal_error(record.evidence).only_lost_a_peer();
+  return record.failed() && only_lost_a_peer(record, find_fatal_error(record.evidence), false);
 }
 
 Verdict judge_departure(const NodeLeaves& leaving) {
@@ -199,10 +213,9 @@ Verdict judge_failure(const GenerationRecord& generation, const Policy& policy) 
   verdict.detail = excerpt(culprit.error, room_for_detail(verdict, culprit.error));
   bool lost = culprit.strength == Strength::kLostPeer || culprit.strength == Strength::kNamesPeer;
   bool in_vain = lost && tells_of_timeout(culprit.error.text());
-  if (!in_vain) return verdict;
-  auto hang = find_hang(generation, policy);
+  auto hang = in_vain ? find_hang(generation, policy) : std::nullopt;
   if (hang) return judge_hang(std::move(verdict), std::move(*hang), generation, policy);
-  if (verdict.hint.empty()) verdict.hint = name_who_did_not_time_out(generation, policy);
+  if (verdict.hint.empty()) verdict.hint = name_who_did_not_time_out(generation, policy, culprit.rank);
   return verdict;
 }
 
@@ -222,6 +235,22 @@ std::optional<Rank> first_lingering(const GenerationRecord& generation) {
 
 }  // namespace
 
+namespace {
+
+/// That all of them are in.
+std::string folder_of_logs(const GenerationRecord& generation) {
+  std::string common;
+  for (const auto& record : generation.ranks()) {
+    const auto& path = record.evidence.stderr_path;
+    if (path.empty()) continue;
+    if (common.empty()) common = path;
+    common.erase(std::ranges::mismatch(common, path).in1, common.end());
+  }
+  return common.substr(0, common.find_last_of('/') + 1);
+}
+
+}  // namespace
+
 Verdict judge_stop(const GenerationRecord& generation, const Policy& policy, int signal, Instant at) {
   Verdict verdict;
   verdict.cause = Cause::kStopped;
@@ -232,9 +261,8 @@ Verdict judge_stop(const GenerationRecord& generation, const Policy& policy, int
   for (int rank = 0; rank < static_cast<int>(generation.ranks().size()); ++rank) {
     const auto& record = generation.rank(Rank{rank});
     if (record.ended_after_stop) verdict.stopped.push_back(Rank{rank});
-    const auto& path = record.evidence.stderr_path;
-    if (verdict.log_path.empty() && !path.empty()) verdict.log_path = path.substr(0, path.find_last_of('/') + 1);
   }
+  verdict.log_path = folder_of_logs(generation);
   if (auto lingering = first_lingering(generation)) {
     const auto& evidence = generation.rank(*lingering).lingering->evidence;
     auto error = find_raised(*generation.rank(*lingering).lingering);

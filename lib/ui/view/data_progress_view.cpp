@@ -115,11 +115,6 @@ std::vector<std::string> DataProgressView::verdict() const {
                                 with_commas(all.samples), longest, rate, options_.on_gpus ? "GPUs" : "ranks",
                                 percent(all.waited, all.seconds)));
   }
-  if (lines.empty() && options_.machines > 0) {
-    return {
-        "--cpus had no effect: the program has read nothing from a registered loader; taas.register(loader) hands "
-        "one to the CPU machines"};
-  }
   auto predicted = prediction();
   if (lines.empty() || predicted.empty()) return lines;
   if (lines.size() == 1) {

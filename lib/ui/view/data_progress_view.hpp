@@ -27,8 +27,6 @@ class DataProgressView {
   /// "data: train: 1,234,567 samples in 61.3 s, 5.2 GB/s; the GPUs waited 0.3 % for data; 2 CPU machines would have
   /// been enough".
   [[nodiscard]] std::vector<std::string> verdict() const;
-  /// Some loader was read from.
-  [[nodiscard]] bool any() const { return !loaders_.empty(); }
 
  private:
   struct Counts {

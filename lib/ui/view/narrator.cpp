@@ -80,7 +80,8 @@ Narrator::Narrator(const RendererOptions& options)
       folder_(options.folder),
       run_start_(options.run_start),
       now_(options.run_start),
-      data_(options.data) {}
+      data_(options.data),
+      wants_data_(options.data.machines > 0) {}
 
 std::vector<std::string> Narrator::tell(const Event& event) {
   advance(instant_of(event));
@@ -153,7 +154,7 @@ std::vector<std::string> Narrator::tell_untold() {
 std::vector<std::string> Narrator::tell_end(const run::Verdict& verdict) {
   auto lines = tell_untold();
   const bool well = verdict.cause == run::Cause::kSuccess;
-  auto data = well || data_.any() ? tell_data() : std::vector<std::string>();
+  auto data = tell_data(well);
   lines.insert(lines.end(), data.begin(), data.end());
   bool known = reported_ && reported_->generation == verdict.generation && reported_->summary == verdict.summary;
   std::vector<std::string> end;
@@ -166,9 +167,14 @@ std::vector<std::string> Narrator::tell_end(const run::Verdict& verdict) {
   return lines;
 }
 
-std::vector<std::string> Narrator::tell_data() const {
+std::vector<std::string> Narrator::tell_data(bool ended_well) const {
   if (verbosity_ == plan::Verbosity::kQuiet) return {};
   auto lines = data_.verdict();
+  if (lines.empty() && ended_well && wants_data_) {
+    lines.emplace_back(
+        "--cpus had no effect: the program has read nothing from a registered loader; taas.register(loader) hands one "
+        "to the CPU machines");
+  }
   for (auto& line : lines) line = own_line(line, style_);
   return lines;
 }

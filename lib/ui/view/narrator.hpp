@@ -28,7 +28,7 @@ class Narrator {
   std::vector<std::string> tell_failure(const run::ReportFailure& failure);
   std::vector<std::string> tell_untold();
   std::vector<std::string> tell_end(const run::Verdict& verdict);
-  [[nodiscard]] std::vector<std::string> tell_data() const;
+  [[nodiscard]] std::vector<std::string> tell_data(bool ended_well) const;
   [[nodiscard]] std::vector<std::string> debug(Instant at, std::string_view text) const;
 
   plan::Verbosity verbosity_;
@@ -40,6 +40,7 @@ class Narrator {
   Instant now_;
   PublishedOutput output_;
   DataProgressView data_;
+  bool wants_data_;
   int untold_ = 0;                        // failures like the one before of which no line was shown
   std::optional<run::Verdict> reported_;  // the last failure that was reported
 };

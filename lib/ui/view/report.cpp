@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cmath>
 #include <utility>
 
@@ -48,6 +49,22 @@ void add_details(const std::vector<std::string>& detail, std::size_t room, std::
     lines.push_back("    ...");
   }
   for (auto i = detail.size() - tail; i < detail.size(); ++i) lines.push_back("    " + detail[i]);
+}
+
+/// "/work/a.py" in /work is "a.py".
+std::string with_relative_paths(std::string text, std::string_view folder) {
+  const auto beginning = std::string(folder) + "/";
+  if (beginning.size() < 3) return text;  // neither "" nor "/" is a folder to leave out
+  for (auto found = text.find(beginning); found != text.npos; found = text.find(beginning, found)) {
+    const bool inside = found > 0 && (std::isalnum(static_cast<unsigned char>(text[found - 1])) != 0 ||
+                                      std::string_view("/._-~+@:").find(text[found - 1]) != std::string_view::npos);
+    if (inside) {
+      ++found;
+    } else {
+      text.erase(found, beginning.size());
+    }
+  }
+  return text;
 }
 
 /// A frame of Python's is where to look; its source line, like the summary, is what somebody wrote.

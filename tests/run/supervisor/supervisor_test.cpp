@@ -61,6 +61,14 @@ TEST_CASE("after a timeout the others may time out too, so that the report can n
   times_out(failing, 2, 3000);
   CHECK(failing.exited(0, 3010, {5}) == Strings{"SIGTERM to 1"});
 
+  Drive told(policy_for(2));
+  told.begin();
+  times_out(told, 0, 3000);
+  CHECK(told.signal(SIGINT, 3010) == Strings{"SIGTERM to 1", "say SIGINT: killing what is left", "kill"});
+  CHECK(told.exited(1, 3020, kKilled) == Strings{});
+  CHECK(told.gone(3030).front() ==
+        "report rank 0 raised RuntimeError: [buffer.cc:78] Timed out waiting 3000ms for recv operation");
+
   Drive all(policy_for(2));
   all.begin();
   times_out(all, 0, 3000);

@@ -64,6 +64,8 @@ TEST_CASE("who shares GPUs already is not told to share them") {
   CHECK_THAT(find_hint(Cause::kException, {1}, wrong_device, Gpus::kShared), ContainsSubstring("device 0"));
   CHECK_THAT(find_hint(Cause::kException, {1}, wrong_device, Gpus::kShared), !ContainsSubstring("--oversubscribe"));
   CHECK_THAT(find_hint(Cause::kException, {1}, "CUDA out of memory", Gpus::kShared), ContainsSubstring("ranks share"));
+  CHECK_THAT(find_hint(Cause::kExitCode, {1}, "python: No module named train", Gpus::kShared),
+             ContainsSubstring("is the module's name right"));
   CHECK_THAT(find_hint(Cause::kException, {1}, "Address already in use", Gpus::kShared),
              ContainsSubstring("--master-port"));
 }

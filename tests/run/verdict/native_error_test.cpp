@@ -45,7 +45,7 @@ TEST_CASE("errors right after each other are one: the first") {
   Lines lines{"free(): invalid pointer", "Fatal Python error: Aborted", "",
               "Current thread 0x1 (most recent call first):", "  File \"train.py\", line 3 in step"};
   CHECK(find_native_error(lines)->statement == Lines{"free(): invalid pointer"});
-  lines.insert(lines.begin() + 1, "and then it went on");
+  lines.insert(lines.begin() + 1, 20, "and then it went on");
   auto error = find_native_error(lines);
   CHECK(error->statement == Lines{"Fatal Python error: Aborted"});
   CHECK(error->frames == Lines{"  File \"train.py\", line 3 in step"});
@@ -64,6 +64,52 @@ TEST_CASE("how native errors begin") {
     INFO(line);
     CHECK_FALSE(starts_native_error(line));
   }
+}
+
+TEST_CASE("of faulthandler's stacks that of the thread that crashed is shown, or else the main thread's") {
+  const std::vector<std::string> lines{"Fatal Python error: Segmentation fault",
+                                       "",
+                                       "Thread 0x00007f1 (most recent call first):",
+                                       "  File \"threading.py\", line 3 in wait",
+                                       "Thread 0x00007f2 (most recent call first):",
+                                       "  File \"train.py\", line 9 in main",
+                                       "",
+                                       "Current thread 0x00007f3 (most recent call first):",
+                                       "  File \"train.py\", line 5 in step",
+                                       "  File \"train.py\", line 8 in main",
+                                       "",
+                                       "Extension modules: numpy (total: 1)"};
+  auto error = find_native_error(lines);
+  REQUIRE(error);
+  CHECK(error->frames == std::vector{lines[8], lines[9]});
+  CHECK(error->end == lines.size());
+  auto without = lines;
+  without[8] = "  <no Python frame>";
+  without[9] = "";
+  CHECK(find_native_error(without)->frames == std::vector{lines[5]});
+  auto first = std::vector(lines.begin() + 7, lines.end());
+  first.insert(first.begin(), lines.begin(), lines.begin() + 2);
+  first.insert(first.end(), lines.begin() + 2, lines.begin() + 4);
+  CHECK(find_native_error(first)->frames == std::vector{lines[8], lines[9]});
+}
+
+TEST_CASE("the abort that follows an error is not another one, unless the program went on") {
+  std::vector<std::string> lines{"terminate called after throwing an instance of 'c10::DistBackendError'",
+                                 "  what():  Watchdog caught collective operation timeout",
+                                 "Exception raised from checkTimeout",
+                                 "frame #0: c10::Error::Error",
+                                 "",
+                                 "Fatal Python error: Aborted",
+                                 "",
+                                 "Thread 0x00007f2 (most recent call first):",
+                                 "  File \"train.py\", line 9 in main"};
+  auto error = find_native_error(lines);
+  REQUIRE(error);
+  CHECK(error->statement == std::vector{lines[0], lines[1]});
+  CHECK(error->frames == std::vector{lines[8]});
+  CHECK(error->end == lines.size());
+  lines.insert(lines.begin() + 5, 20, "step done");
+  CHECK(find_native_error(lines)->statement.front() == "Fatal Python error: Aborted");
 }
 
 }  // namespace native_error_test

@@ -183,6 +183,18 @@ TEST_CASE("after a timeout the hint names who did not time out, and where to loo
   CHECK(hint_of({0, 2, 3}) == "rank 1 did not time out: see what came last in /r/1");
   CHECK(hint_of({0}) == "ranks 1, 2, 3 did not time out: see what came last in /r/1, /r/2");
   CHECK_THAT(hint_of({0, 1, 2, 3}), ContainsSubstring("all ranks timed out"));
+
+  auto wrapped = all_living(3);  // rank 2 says something else of its own timeout
+  end(wrapped, 0, 20, {1}, raised("RuntimeError: [buffer.cc:78] Timed out waiting 3000ms for recv operation", 10));
+  end(wrapped, 2, 30, {1}, raised("RuntimeError: training failed", 30));
+  wrapped.stop(SIGTERM, at_ms(30));
+  end(wrapped, 1, 40, kTerminated);
+  CHECK(judge_failure(wrapped, policy_for(3)).hint == "rank 0 timed out in a collective; rank 1 did not time out");
+
+  auto late = all_living(2);  // it found its peer gone
+  end(late, 0, 20, {1}, raised("RuntimeError: [buffer.cc:78] Timed out waiting 3000ms for recv operation", 10));
+  end(late, 1, 30, {1}, lost_peer(30));
+  CHECK_THAT(judge_failure(late, policy_for(2)).hint, ContainsSubstring("rank 1 did not time out"));
 }
 
 TEST_CASE("a stopped run names the folder of its logs") {
@@ -191,7 +203,8 @@ TEST_CASE("a stopped run names the folder of its logs") {
   Evidence evidence;
   evidence.stderr_path = "/runs/x/generation-0/rank-0001.err";
   end(record, 1, 20, {}, evidence);
-  end(record, 0, 20, kTerminated);
+  evidence.stderr_path = "/runs/x/generation-0/rank-0000.err";
+  end(record, 0, 20, kTerminated, evidence);
   CHECK(judge_stop(record, policy_for(2), SIGINT, at_ms(30)).log_path == "/runs/x/generation-0/");
 }
 

@@ -100,14 +100,7 @@ TEST_CASE("before the first loop what is prepared") {
   board.update(run::DataPrepared{0, 10, 2000000, true, at_ms(0)});
   board.update(run::DataPrepared{1, 5, 1000000, false, at_ms(0)});
   CHECK(board.rows() == Lines{"data: 15 batches prepared, 3.0 MB | 1 worker(s) done"});
-}
-
-TEST_CASE("CPU machines that no loader has used are told of, where they were asked for") {
-  CHECK(DataProgressView({0, false}).verdict().empty());
-  DataProgressView unused({2, false});
-  CHECK_FALSE(unused.any());
-  REQUIRE(unused.verdict().size() == 1);
-  CHECK_THAT(unused.verdict().front(), ContainsSubstring("--cpus had no effect"));
+  CHECK(board.verdict().empty());
 }
 
 }  // namespace data_board_test

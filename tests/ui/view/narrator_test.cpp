@@ -124,4 +124,19 @@ TEST_CASE("signals have names") {
   CHECK(signal_name(63) == "signal 63");
 }
 
+TEST_CASE("CPU machines that no loader has used are told of, where they were asked for and the run ended well") {
+  const auto told = [](int machines, run::Cause cause) {
+    auto options = options_for(1);
+    options.data.machines = machines;
+    run::Verdict verdict;
+    verdict.cause = cause;
+    auto lines = Narrator(options).tell(RunAction{run::Finish{verdict}});
+    return std::ranges::any_of(lines,
+                               [](const auto& line) { return line.starts_with("taas-run: --cpus had no effect"); });
+  };
+  CHECK(told(2, run::Cause::kSuccess));
+  CHECK_FALSE(told(0, run::Cause::kSuccess));
+  CHECK_FALSE(told(2, run::Cause::kExitCode));
+}
+
 }  // namespace narrator_test

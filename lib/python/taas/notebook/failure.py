@@ -59,7 +59,8 @@ def _endings(verdict: dict[str, Any]) -> list[str]:
     if verdict.get("hint"):
         lines.append(f"hint: {verdict['hint']}")
     if verdict.get("log_path"):
-        lines.append(f"log: {verdict['log_path']}")
+        folder = verdict["log_path"].endswith("/")
+        lines.append(f"{'logs' if folder else 'log'}: {verdict['log_path']}")
     return lines
 
 
