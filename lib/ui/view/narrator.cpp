@@ -159,7 +159,7 @@ std::vector<std::string> Narrator::tell_end(const run::Verdict& verdict) {
   bool known = reported_ && reported_->generation == verdict.generation && reported_->summary == verdict.summary;
   std::vector<std::string> end;
   if (well) {
-    if (verbosity_ != plan::Verbosity::kQuiet) end = {success_line(now_ - run_start_, output_, style_)};
+    if (verbosity_ != plan::Verbosity::kQuiet) end = {success_line(now_ - run_start_, output_, style_, folder_)};
   } else if (!known) {
     end = failure_report(verdict, style_, nullptr, folder_);
   }

@@ -4,6 +4,7 @@
 
 #include <cctype>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "base/text.hpp"
@@ -99,11 +100,11 @@ std::string describe(const Restart& restart, bool same_ranks) {
   return text;
 }
 
-std::string success_line(Duration elapsed, const PublishedOutput& output, const Style& style) {
+std::string success_line(Duration elapsed, const PublishedOutput& output, const Style& style, std::string_view folder) {
   auto text = fmt::format("done in {:.1f} s", seconds(elapsed));
   if (output.files > 0) {
-    text +=
-        fmt::format(", {} {} in {}", output.files, output.files == 1 ? "file" : "files", printable(output.directory));
+    text += fmt::format(", {} in {}", plural(static_cast<std::int64_t>(output.files), "file"),
+                        printable(with_relative_paths(output.directory, folder)));
   }
   return own_line(text, style);
 }

@@ -35,8 +35,9 @@ struct PublishedOutput {
   std::size_t files = 0;
 };
 
-/// "done in 12.3 s", and what was published when anything was.
-std::string success_line(Duration elapsed, const PublishedOutput& output, const Style& style);
+/// "done in 12.3 s", and what was published when anything was. `folder`: as above.
+std::string success_line(Duration elapsed, const PublishedOutput& output, const Style& style,
+                         std::string_view folder = {});
 
 /// The launcher's own words begin with its name: "taas-run: text".
 std::string own_line(std::string_view text, const Style& style);

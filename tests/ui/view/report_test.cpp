@@ -91,6 +91,8 @@ TEST_CASE("a good end names its time and what was published") {
   CHECK(success_line(std::chrono::seconds(1), {"/runs/x/output", 2}, Style()) ==
         "taas-run: done in 1.0 s, 2 files in /runs/x/output");
   CHECK(success_line(std::chrono::seconds(1), {"/o", 1}, Style()) == "taas-run: done in 1.0 s, 1 file in /o");
+  CHECK(success_line(std::chrono::seconds(1), {"/work/o", 1}, Style(), "/work") ==
+        "taas-run: done in 1.0 s, 1 file in o");
 }
 
 }  // namespace report_test
