@@ -75,14 +75,27 @@ CALLS = {  # of x86-64
     "landlock_create_ruleset": 444,
 }
 THREADS = {"clone3": 435}  # without it none can be started, where the error is not ENOSYS
+CLONE = 56
+AS_VFORK_WITH_DESCRIPTORS = 0x100 | 0x4000 | 0x400 | 17  # CLONE_VM, CLONE_VFORK, CLONE_FILES, SIGCHLD
 
 
-def deny(error: int, calls: list[str]):
-    """What a process runs before its program: these system calls fail so from then on, as in a sandbox."""
+def deny(error: int, calls: list[str], clone_flags: int = -1):
+    """What a process runs before its program: these system calls fail so from then on, as in a sandbox.
+
+    clone() fails where it is called with just these flags.
+    """
     load, equal, answer = 0x20, 0x15, 0x06  # of the number, by which to jump, and what to return
     program = [(load, 0, 0, 0)]
     for call in calls:
         program += [(equal, 0, 1, (CALLS | THREADS)[call]), (answer, 0, 0, 0x00050000 | error)]
+    if clone_flags >= 0:
+        first_argument = (load, 0, 0, 16)
+        program += [
+            (equal, 0, 3, CLONE),
+            first_argument,
+            (equal, 0, 1, clone_flags),
+            (answer, 0, 0, 0x00050000 | error),
+        ]
     program.append((answer, 0, 0, 0x7FFF0000))
     text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in program))
     whole = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program), ctypes.addressof(text)))
@@ -142,6 +155,17 @@ def test_a_kernel_that_knows_less(launcher, error, calls):
     write = ["/bin/sh", "-c", 'echo "$RANK" >"$TAAS_OUTPUT_DIR/file-$RANK"']
     result = launcher.run("--nproc-per-node", 2, "--no-python", *write, preexec_fn=denied)
     assert result.returncode == 0 and len(list(launcher.run_folder().glob("output/file-*"))) == 2, result.stderr
+
+
+@pytest.mark.gate
+@on_x86
+def test_ranks_start_where_no_process_can_share_memory_with_its_child(launcher):
+    """qemu-user, under which containers of another architecture run, knows no such clone()."""
+    denied = deny(errno.EINVAL, [], AS_VFORK_WITH_DESCRIPTORS)
+    result = launcher.run("--nproc-per-node", 2, *launcher.ranks("1=exit:7", "0=stay"), preexec_fn=denied)
+    assert result.returncode == 7, result.stderr
+    missing = launcher.run("--nproc-per-node", 2, "--no-python", "/no/such/program", preexec_fn=denied)
+    assert missing.returncode == 127 and "/no/such/program" in missing.stderr
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -213,13 +213,18 @@ Result<Sources> gather(const SpawnRequest& request, const Fd& failures, ChildDes
 #define TAAS_THREAD_SANITIZER
 #endif
 
+int fork_and_run(RankSetup& setup) {
+  int pid = ::fork();
+  if (pid == 0) ::_exit(setup.run());
+  return pid;
+}
+
 #ifdef TAAS_THREAD_SANITIZER
 
 /// What the thread sanitizer keeps of a thread would be changed by a child that shares its memory.
 Result<int> launch(RankSetup& setup) {
   BlockedSignals blocked;
-  int pid = ::fork();
-  if (pid == 0) ::_exit(setup.run());
+  int pid = fork_and_run(setup);
   if (pid < 0) return cannot_fork("a process", errno);
   return pid;
 }
@@ -229,13 +234,14 @@ Result<int> launch(RankSetup& setup) {
 int run_setup(void* setup) { return static_cast<RankSetup*>(setup)->run(); }
 
 /// The child shares memory, and at first descriptors, and the calling thread waits for its exec, as vfork() has it. But
-/// vfork() copies all descriptors.
+/// vfork() copies all descriptors. qemu-user has no such clone(), and says so by EINVAL.
 Result<int> launch(RankSetup& setup) {
   constexpr std::size_t kStack = 64 * 1024;
   auto stack = std::make_unique_for_overwrite<std::max_align_t[]>(kStack / sizeof(std::max_align_t));
   BlockedSignals blocked;
   int pid = ::clone(run_setup, reinterpret_cast<char*>(stack.get()) + kStack,
                     CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, &setup);
+  if (pid < 0 && errno == EINVAL) pid = fork_and_run(setup);
   if (pid < 0) return cannot_fork("a process", errno);
   return pid;
 }
