@@ -36,12 +36,6 @@ bool tells_of_lost_peer(std::string_view text) {
   return by_torch && run::tells_of_lost_peer(text) && !run::tells_of_timeout(text);
 }
 
-/// Blank lines, and the C++ stack that torch puts below a message.
-bool says_nothing(std::string_view line) {
-  const auto text = run::without_rank_prefix(line);
-  return text.empty() || text.starts_with("Exception raised from") || text.starts_with("frame #");
-}
-
 /// How many of the first lines are the traceback of a lost peer, with those that it led to; 0: one of them says more.
 /// Any line may be one more of its message, or something else that the rank says.
 std::size_t length_of_loss(const std::vector<std::string>& lines) {
@@ -50,7 +44,7 @@ std::size_t length_of_loss(const std::vector<std::string>& lines) {
     if (end > 0 && !traceback.continues) break;
     if (!tells_of_lost_peer(traceback.raised)) return 0;
     end = traceback.end - traceback.message.size();
-    while (end < lines.size() && says_nothing(lines[end])) ++end;
+    while (end < lines.size() && run::says_nothing(lines[end])) ++end;
   }
   return end;
 }

@@ -195,8 +195,7 @@ void Supervisor::stop(int signal, bool sent) {
 
 void Supervisor::check_ranks() {
   if (!ranks_may_live() || !record_.over()) return;
-  if (phase_ == Phase::kRunning && record_.any_failed())
-    stop(SIGTERM);  // the last one ended while others were to time out
+  if (phase_ == Phase::kRunning && record_.any_failed()) stop(SIGTERM);  // the second after a timeout is not over
   const bool in_peace = phase_ == Phase::kRunning;
   phase_ = Phase::kSweeping;
   deadlines_.cancel(Timer::kExit);

@@ -22,8 +22,6 @@ constexpr std::size_t kMaxLinesAfter = 10;  // warnings of a shutdown; a program
 constexpr auto kLongSilence = std::chrono::seconds(10);
 constexpr std::size_t kTailLines = 3;  // of a program that says nothing we know
 
-bool is_blank(const std::string& line) { return line.find_first_not_of(" \t") == line.npos; }
-
 std::vector<std::string> statement_of(const Traceback& traceback) {
   std::vector<std::string> statement{traceback.raised};
   statement.insert(statement.end(), traceback.message.begin(), traceback.message.end());
@@ -78,12 +76,6 @@ std::optional<FatalError> from_error_file(const std::string& text) {
 bool python_is_the_cause(const std::vector<Traceback>& python, const std::optional<NativeError>& native) {
   if (python.empty()) return false;
   return !native || native->begin <= python.back().end + kMaxLinesAfter;
-}
-
-/// Blank lines, and the C++ stack that torch puts below a message.
-bool says_nothing(const std::string& line) {
-  auto text = without_rank_prefix(line);
-  return is_blank(line) || text.starts_with("frame #") || text.starts_with("Exception raised from");
 }
 
 bool is_last(const std::vector<std::string>& lines, std::size_t end) {

@@ -14,8 +14,6 @@ namespace {
 constexpr std::size_t kMaxMessageLines = 8;  // that are worth keeping
 constexpr std::size_t kLongestMessage = 30;  // then it is taken for output that followed, unless it is indented
 
-bool is_blank(std::string_view line) { return line.find_first_not_of(" \t") == line.npos; }
-
 bool is_header(std::string_view line) { return contains(line, "Traceback (most recent call last)"); }
 
 bool is_frame(std::string_view line) { return line.starts_with("  File \""); }
@@ -121,6 +119,13 @@ bool is_own(const Frame& frame) {
 }
 
 }  // namespace
+
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t") == line.npos; }
+
+bool says_nothing(std::string_view line) {
+  auto text = without_rank_prefix(line);
+  return is_blank(text) || text.starts_with("frame #") || text.starts_with("Exception raised from");
+}
 
 std::string_view without_rank_prefix(std::string_view line) {
   constexpr std::string_view kStart = "[rank";

@@ -37,6 +37,11 @@ std::vector<Frame> own_frames(const Traceback& traceback);
 /// This line begins what a program says of a fatal error: a traceback, an uncaught C++ exception, a sanitizer's report.
 bool starts_fatal_error(std::string_view line);
 
+bool is_blank(std::string_view line);
+
+/// Blank lines, and the C++ stack that torch puts below a message.
+bool says_nothing(std::string_view line);
+
 /// The line without the "[rank3]: " that torch puts before each line of a traceback, once for each process group that
 /// the program has made.
 std::string_view without_rank_prefix(std::string_view line);

@@ -100,23 +100,23 @@ std::string logs_of(const std::vector<Rank>& ranks, const GenerationRecord& gene
 /// and so does one that waited for a rank that timed out, so that these are named only where nobody else is left. The
 /// culprit may be one that says something else of its own timeout. Empty: no rank has timed out.
 std::string name_who_did_not_time_out(const GenerationRecord& generation, const Policy& policy, Rank culprit) {
-  std::vector<Rank> timed;
+  std::vector<Rank> who_did;
   std::vector<Rank> others;
   std::vector<Rank> victims;
   for (int rank = 0; rank < static_cast<int>(generation.ranks().size()); ++rank) {
     const auto& record = generation.rank(Rank{rank});
     if (timed_out(record)) {
-      timed.push_back(Rank{rank});
+      who_did.push_back(Rank{rank});
     } else if (Rank{rank} != culprit) {
       (!record.ended_after_stop && lost_peer(record) ? victims : others).push_back(Rank{rank});
     }
   }
-  if (timed.empty()) return {};
+  if (who_did.empty()) return {};
   if (others.empty()) others = std::move(victims);
-  if (others.empty()) return "all ranks timed out: they wait for each other, or the network is down";
   const bool told = timed_out(generation.rank(culprit));
+  if (others.empty()) return told ? "all ranks timed out: they wait for each other, or the network is down" : "";
   auto text = fmt::format("{}{} did not time out",
-                          told ? "" : fmt::format("{} timed out in a collective; ", name_some(timed, policy)),
+                          told ? "" : fmt::format("{} timed out in a collective; ", name_some(who_did, policy)),
                           name_some(others, policy));
   others.resize(std::min(others.size(), kMostLogsNamed));
   auto logs = logs_of(others, generation);
@@ -259,8 +259,7 @@ Verdict judge_stop(const GenerationRecord& generation, const Policy& policy, int
   verdict.exit_code = 128 + signal;
   verdict.at = at;
   for (int rank = 0; rank < static_cast<int>(generation.ranks().size()); ++rank) {
-    const auto& record = generation.rank(Rank{rank});
-    if (record.ended_after_stop) verdict.stopped.push_back(Rank{rank});
+    if (generation.rank(Rank{rank}).ended_after_stop) verdict.stopped.push_back(Rank{rank});
   }
   verdict.log_path = folder_of_logs(generation);
   if (auto lingering = first_lingering(generation)) {
