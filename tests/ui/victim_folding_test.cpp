@@ -31,6 +31,12 @@ struct Shown {
   VictimFolding view;
 };
 
+run::Verdict ended(run::Cause cause, std::string summary) {
+  auto verdict = failure(-1, std::move(summary));
+  verdict.cause = cause;
+  return verdict;
+}
+
 std::string joined(const std::vector<std::string>& lines) {
   std::string text;
   for (const auto& one : lines) text += one + "\n";
@@ -63,9 +69,7 @@ TEST_CASE("who is to blame keeps its traceback, and so does everybody where nobo
 
   Shown missing;
   missing.prints(0, kLostPeer);
-  auto verdict = failure(-1, "nodes are missing");
-  verdict.cause = run::Cause::kNodesMissing;
-  missing.reports(verdict);
+  missing.reports(ended(run::Cause::kNodesMissing, "nodes are missing"));
   CHECK(missing.err.text == joined(kLostPeer) + "taas-run: nodes are missing\n");
 }
 
@@ -89,18 +93,14 @@ TEST_CASE("what says more than that a peer was lost is shown") {
   }
   Shown stopped;  // nobody is to blame
   stopped.prints(0, kLostPeer);
-  auto verdict = failure(-1, "stopped by SIGINT");
-  verdict.cause = run::Cause::kStopped;
-  stopped.reports(verdict);
+  stopped.reports(ended(run::Cause::kStopped, "stopped by SIGINT"));
   CHECK(stopped.err.text == joined(kLostPeer) + "taas-run: stopped by SIGINT\n");
 }
 
 TEST_CASE("several victims share a line") {
   Shown shown(3);
   for (int rank : {0, 2}) shown.prints(rank, kLostPeer);
-  auto lost = failure(-1, "node 1 was lost");
-  lost.cause = run::Cause::kNodeLost;
-  shown.reports(lost);
+  shown.reports(ended(run::Cause::kNodeLost, "node 1 was lost"));
   CHECK(shown.err.text ==
         "taas-run: ranks 0,2: lost a peer (up to 4 lines in their logs)\ntaas-run: node 1 was lost\n");
 }

@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>  // program_invocation_name
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <string_view>

@@ -114,8 +114,9 @@ void Supervisor::on(const RankExited& event) {
 /// After a collective's timeout the others may time out as well, so that the report can say who did not.
 void Supervisor::stop_failed(const RankRecord& ended) {
   const bool waits = deadlines_.due(Timer::kTimeouts).has_value();
-  if (waits && (!ended.failed() || lost_peer(ended))) return;
-  if (waits || !timed_out(ended)) return stop(SIGTERM);
+  const auto told = tells_of_others(ended);
+  if (waits && (!ended.failed() || told != OfOthers::kNothing)) return;
+  if (waits || told != OfOthers::kLate) return stop(SIGTERM);
   deadlines_.set(Timer::kTimeouts, actions_.now() + kOthersTimeOut);
 }
 

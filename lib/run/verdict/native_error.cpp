@@ -70,25 +70,24 @@ void read_stack(std::span<const std::string> lines, NativeError& error) {
 /// Of faulthandler's stacks, one a thread, that of the thread that crashed; where that is none of Python's, the last
 /// one, which is the main thread's.
 void read_threads(std::span<const std::string> lines, NativeError& error) {
-  std::vector<std::string> stack;
-  bool of_current = false;
-  bool found = false;
-  const auto take = [&] {
-    if (!found && !stack.empty()) error.frames = std::exchange(stack, {});
-    found = found || (of_current && !error.frames.empty());
+  struct Stack {
+    bool crashed = false;
+    std::vector<std::string> frames = {};
   };
+  std::vector<Stack> stacks(1);
   for (; error.end < lines.size() && !starts_native_error(lines[error.end]); ++error.end) {
     const auto& line = lines[error.end];
-    const bool current = line.starts_with("Current thread 0x");
-    if (current || line.starts_with("Thread 0x")) {
-      take();
-      stack.clear();
-      of_current = current;
-    } else if (is_native_frame(line) && stack.size() < kMaxFrames) {
-      stack.push_back(line);
+    const bool crashed = line.starts_with("Current thread 0x");
+    if (crashed || line.starts_with("Thread 0x")) {
+      stacks.push_back({crashed});
+    } else if (is_native_frame(line) && stacks.back().frames.size() < kMaxFrames) {
+      stacks.back().frames.push_back(line);
     }
   }
-  take();
+  std::erase_if(stacks, [](const Stack& stack) { return stack.frames.empty(); });
+  if (stacks.empty()) return;
+  auto crashed = std::ranges::find(stacks, true, &Stack::crashed);
+  error.frames = std::move(crashed == stacks.end() ? stacks.back().frames : crashed->frames);
 }
 
 NativeError read(std::span<const std::string> lines, std::size_t begin) {

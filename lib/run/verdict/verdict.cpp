@@ -105,18 +105,19 @@ std::string name_who_did_not_time_out(const GenerationRecord& generation, const 
   std::vector<Rank> victims;
   for (int rank = 0; rank < static_cast<int>(generation.ranks().size()); ++rank) {
     const auto& record = generation.rank(Rank{rank});
-    if (timed_out(record)) {
+    const auto told = tells_of_others(record);
+    if (told == OfOthers::kLate) {
       who_did.push_back(Rank{rank});
     } else if (Rank{rank} != culprit) {
-      (!record.ended_after_stop && lost_peer(record) ? victims : others).push_back(Rank{rank});
+      (!record.ended_after_stop && told == OfOthers::kGone ? victims : others).push_back(Rank{rank});
     }
   }
   if (who_did.empty()) return {};
   if (others.empty()) others = std::move(victims);
-  const bool told = timed_out(generation.rank(culprit));
-  if (others.empty()) return told ? "all ranks timed out: they wait for each other, or the network is down" : "";
+  const bool reported = std::ranges::find(who_did, culprit) != who_did.end();
+  if (others.empty()) return reported ? "all ranks timed out: they wait for each other, or the network is down" : "";
   auto text = fmt::format("{}{} did not time out",
-                          told ? "" : fmt::format("{} timed out in a collective; ", name_some(who_did, policy)),
+                          reported ? "" : fmt::format("{} timed out in a collective; ", name_some(who_did, policy)),
                           name_some(others, policy));
   others.resize(std::min(others.size(), kMostLogsNamed));
   auto logs = logs_of(others, generation);
@@ -170,12 +171,11 @@ Verdict judge_hang(Verdict verdict, Hang hang, const GenerationRecord& generatio
 
 }  // namespace
 
-bool timed_out(const RankRecord& record) {
-  return record.failed() && tells_of_timeout(find_fatal_error(record.evidence).text());
-}
-
-bool lost_peer(const RankRecord& record) {
-  return record.failed() && only_lost_a_peer(record, find_fatal_error(record.evidence), false);
+OfOthers tells_of_others(const RankRecord& record) {
+  if (!record.failed()) return OfOthers::kNothing;
+  const auto error = find_fatal_error(record.evidence);
+  if (tells_of_timeout(error.text())) return OfOthers::kLate;
+  return only_lost_a_peer(record, error, false) ? OfOthers::kGone : OfOthers::kNothing;
 }
 
 Verdict judge_departure(const NodeLeaves& leaving) {

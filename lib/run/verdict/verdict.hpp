@@ -11,9 +11,9 @@ namespace taas::run {
 /// nobody else.
 Verdict judge_failure(const GenerationRecord& generation, const Policy& policy);
 
-/// A rank failed because others did not come, or were gone.
-bool timed_out(const RankRecord& record);
-bool lost_peer(const RankRecord& record);
+/// What a rank that failed says of others: that they did not come in time, or were gone.
+enum class OfOthers { kNothing, kLate, kGone };
+OfOthers tells_of_others(const RankRecord& record);
 
 /// What ranks did once they were told to stop for it is their own way to end.
 Verdict judge_departure(const NodeLeaves& leaving);

@@ -52,7 +52,7 @@ void add_details(const std::vector<std::string>& detail, std::size_t room, std::
   for (auto i = detail.size() - tail; i < detail.size(); ++i) lines.push_back("    " + detail[i]);
 }
 
-/// "/work/a.py" in /work is "a.py".
+/// "/data/a.py" in /data is "a.py".
 std::string with_relative_paths(std::string text, std::string_view folder) {
   const auto beginning = std::string(folder) + "/";
   if (beginning.size() < 3) return text;  // neither "" nor "/" is a folder to leave out

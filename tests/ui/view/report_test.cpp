@@ -36,15 +36,15 @@ TEST_CASE("a report says nothing about what did not happen") {
 }
 
 TEST_CASE("paths are shown as they are called in the user's folder, and a folder of logs is called one") {
-  auto verdict = failure(0, "rank 0 raised OSError: /work/data.bin");
-  verdict.detail = {"  File \"/work/train.py\", line 5, in <module>", "    open('/work/data.bin')",
-                    "  File \"/home/work/lib.py\", line 1"};
-  verdict.log_path = "/work/taas-runs/x/generation-0/";
-  verdict.hint = "see /work/a.err, /worker/b.err";
-  CHECK(failure_report(verdict, Style(), nullptr, "/work") ==
-        Lines{"taas-run: rank 0 raised OSError: /work/data.bin", "      File \"train.py\", line 5, in <module>",
-              "        open('/work/data.bin')", "      File \"/home/work/lib.py\", line 1",
-              "  logs: taas-runs/x/generation-0/", "  hint: see a.err, /worker/b.err"});
+  auto verdict = failure(0, "rank 0 raised OSError: /data/data.bin");
+  verdict.detail = {"  File \"/data/train.py\", line 5, in <module>", "    open('/data/data.bin')",
+                    "  File \"/home/data/lib.py\", line 1"};
+  verdict.log_path = "/data/taas-runs/x/generation-0/";
+  verdict.hint = "see /data/a.err, /database/b.err";
+  CHECK(failure_report(verdict, Style(), nullptr, "/data") ==
+        Lines{"taas-run: rank 0 raised OSError: /data/data.bin", "      File \"train.py\", line 5, in <module>",
+              "        open('/data/data.bin')", "      File \"/home/data/lib.py\", line 1",
+              "  logs: taas-runs/x/generation-0/", "  hint: see a.err, /database/b.err"});
 }
 
 TEST_CASE("a pause before a restart is told in seconds") {
@@ -91,7 +91,7 @@ TEST_CASE("a good end names its time and what was published") {
   CHECK(success_line(std::chrono::seconds(1), {"/runs/x/output", 2}, Style()) ==
         "taas-run: done in 1.0 s, 2 files in /runs/x/output");
   CHECK(success_line(std::chrono::seconds(1), {"/o", 1}, Style()) == "taas-run: done in 1.0 s, 1 file in /o");
-  CHECK(success_line(std::chrono::seconds(1), {"/work/o", 1}, Style(), "/work") ==
+  CHECK(success_line(std::chrono::seconds(1), {"/data/o", 1}, Style(), "/data") ==
         "taas-run: done in 1.0 s, 1 file in o");
 }
 
