@@ -1,99 +1,183 @@
-"""A GPU for tests on machines without one: the fake CUDA library of tests/data, and copies that are done late."""
+"""A GPU for tests on machines without one: it copies late, out of memory that is handed out again at once."""
 
+import collections
+import contextlib
 import ctypes
 import functools
-import os
+import random
+import types
+import weakref
 
 import pytest
 import torch
 from conftest import wait_until
-from taas.delivery import nested
-from taas.delivery import device, pinning, remote, run_workers
-from taas.runtime import events, native
+from taas.delivery import device, pinning, run_workers
+from taas.runtime import events
 
-STREAM = 0x10
+GARBAGE = 0x5A
 
 
-class Cuda:
-    """The fake library. What is copied is read when run() is called, not before."""
+class Block:
+    """Some pinned memory. `readers`: copies out of it that the GPU was asked for and has not done."""
 
-    def __init__(self, library):
-        self.library = library
-        library.fake_cuda_copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
-        library.fake_cuda_is_registered.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-        library.fake_cuda_reset()
-        library.fake_cuda_use_device(0)
-        self._targets = []
+    def __init__(self, size):
+        self.memory = bytearray(size)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.readers = 0
+        self.is_free = False
 
-    def copy(self, tensor):
-        """What `tensor.to("cuda", non_blocking=True)` gives: a copy done later, out of registered memory, or now."""
-        if not self.is_registered(tensor):
-            return tensor.clone()
-        target = torch.zeros_like(tensor)
-        self._targets.append(target)
-        self.library.fake_cuda_copy(STREAM, target.data_ptr(), tensor.data_ptr(), tensor.nbytes)
-        return target
 
-    def run(self):
-        self.library.fake_cuda_run()
-        self._targets.clear()
+class PinnedMemory:
+    """Stands in for torch's pinned allocator: like that it knows the storages that it made, and no others.
 
-    def is_registered(self, tensor):
-        return bool(self.library.fake_cuda_is_registered(tensor.data_ptr(), tensor.nbytes))
+    What is free is overwritten, and handed out before all else.
+    """
 
-    def refuse(self):
-        self.library.fake_cuda_refuse(2)
+    def __init__(self):
+        self._blocks = {}
+        self._free = collections.defaultdict(list)
+        self.refuses = False
 
-    def mistakes(self):
-        return self.library.fake_cuda_mistakes()
+    def empty(self, size):
+        """A uint8 tensor."""
+        if self.refuses:
+            raise RuntimeError("CUDA error: out of memory\nand more lines")
+        if not size:
+            return torch.empty(0, dtype=torch.uint8)
+        free = self._free[size]
+        block = free.pop() if free else Block(size)
+        self._blocks[block.address] = block
+        block.is_free = False
+        view = memoryview(block.memory)
+        weakref.finalize(view, self._let_go, block)
+        return torch.frombuffer(view, dtype=torch.uint8)
+
+    def block_of(self, tensor):
+        return self._blocks.get(tensor.untyped_storage().data_ptr()) if tensor.numel() else None
+
+    def has(self, tensor):
+        return self.block_of(tensor) is not None
+
+    def _let_go(self, block):
+        block.is_free = True
+        self.settle(block)
+
+    def settle(self, block):
+        """Nobody has it, and nothing reads it: it can be used again."""
+        if block.is_free and not block.readers and block not in self._free[len(block.memory)]:
+            block.memory[:] = bytes([GARBAGE]) * len(block.memory)
+            self._free[len(block.memory)].append(block)
+
+
+class Gpu:
+    """Copies when run() is called, and not before. Its tensors are on the CPU."""
+
+    def __init__(self, memory):
+        self.memory = memory
+        self._asked = collections.deque()
+        self.done = self.asked = 0
+        self.spoils = lambda number: False
+        self.log = []
+
+    def copy(self, tensor, where=None):
+        """What `tensor.to("cuda", non_blocking=True)` gives."""
+        source = tensor.contiguous()
+        there = torch.empty_strided(source.shape, source.stride(), dtype=source.dtype)
+        block = self.memory.block_of(source)
+        if block:
+            block.readers += 1
+        self._asked.append((there, source.data_ptr(), block))
+        self.asked += 1
+        return there
+
+    def run(self, count=None):
+        """Does the next copies, or all."""
+        for _ in range(len(self._asked) if count is None else min(count, len(self._asked))):
+            there, address, block = self._asked.popleft()
+            if there.numel():
+                ctypes.memmove(there.data_ptr(), address, there.nbytes)
+                if self.spoils(self.done):
+                    there.reshape(-1).view(torch.uint8)[0] ^= 0xFF
+            self.done += 1
+            if block:
+                block.readers -= 1
+                self.memory.settle(block)
+
+    def stream(self, name):
+        """One of torch's streams."""
+        stream = types.SimpleNamespace(name=name)
+        stream.record_event = functools.partial(self._event, name)
+        stream.wait_event = lambda event: self.log.append(("waits", name))
+        return stream
+
+    def _event(self, name):
+        self.log.append(("records", name))
+        asked = self.asked
+        return types.SimpleNamespace(query=lambda: self.done >= asked)
+
+    @contextlib.contextmanager
+    def within(self, stream):
+        self.log.append(("begin", stream.name))
+        yield
+        self.log.append(("end", stream.name))
 
 
 @pytest.fixture
-def cuda(monkeypatch, data_workers):
+def gpu(monkeypatch, data_workers):
     """A program that has initialised CUDA and uses one GPU, and has a data worker."""
     data_workers(1)
-    fake = Cuda(ctypes.CDLL(os.environ["TAAS_FAKE_CUDA"]))
+    memory = PinnedMemory()
+    there = Gpu(memory)
+    empty_strided = torch.empty_strided
+
+    def empty(shape, stride, *, pin_memory=False, **options):
+        if not pin_memory:
+            return empty_strided(shape, stride, **options)
+        assert options.pop("device") == "cpu"
+        like = empty_strided(shape, stride, device="meta", **options)
+        made = memory.empty(like.untyped_storage().nbytes())
+        return made.view(options["dtype"]).as_strided(shape, stride)
+
+    def pinned(tensor):
+        if memory.has(tensor):
+            return tensor
+        options = {"dtype": tensor.dtype, "device": "cpu", "pin_memory": True}
+        return empty(tensor.shape, tensor.stride(), **options).copy_(tensor)
+
+    compare = device._difference
+    monkeypatch.setattr(torch, "empty_strided", empty)
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda tensor: memory.has(tensor))
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pinned)
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, stream: there.log.append(("uses", stream.name)))
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr(pinning, "_copier", None)
-    monkeypatch.setattr(pinning, "_streams_of", lambda device: [0, STREAM])
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "Stream", lambda where: there.stream("copies"))
+    monkeypatch.setattr(torch.cuda, "stream", there.within)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda where: there.stream("loop"))
+    monkeypatch.setattr(device, "_asked_for", there.copy)
+    monkeypatch.setattr(device, "_difference", lambda source, found: there.run() or compare(source, found))
+    monkeypatch.setattr(pinning, "_refused", False)
     monkeypatch.setattr(events, "_said", set())
-    monkeypatch.setattr(
-        native.module, "CudaCopier", functools.partial(native.module.CudaCopier, "libfake_cuda", "libfake_cuda")
-    )
-    yield fake
-    fake.run()
-    assert fake.mistakes() == 0
+    device._of_gpu.cache_clear()
+    device._of_gpu(0)._device = torch.device("cpu")
+    yield there
+    there.run()
+    device._of_gpu.cache_clear()
 
 
-class LateCopies:
-    """Copies on a stream of the fake GPU. `most` is how many batches were on their way at once."""
+def late(gpu, loader, seed, copied=True):
+    """What a loop has that asks for copies, if they were not made `copied`, and lets the batches go.
 
-    def __init__(self, cuda):
-        self._cuda = cuda
-        self._under_way = self.most = self.started = 0
-        self.fails = lambda number: False
-
-    def start(self, batch):
-        self.started += 1
-        if self.fails(self.started):
-            raise RuntimeError("CUDA out of memory")
-        self._under_way += 1
-        self.most = max(self.most, self._under_way)
-        return nested.mapped(batch, lambda leaf: self._cuda.copy(leaf) if isinstance(leaf, torch.Tensor) else leaf)
-
-    def finish(self, started):
-        self._under_way -= 1
-        self._cuda.run()
-        return started
-
-
-@pytest.fixture
-def copies(cuda, monkeypatch):
-    late = LateCopies(cuda)
-    for module in (device, remote):
-        monkeypatch.setattr(module, "copies_to", lambda chosen: late)
-    return late
+    The copies are done at random moments, the last ones long after the loop.
+    """
+    chance, there = random.Random(seed), []
+    for batch in loader:
+        there.append(batch if copied else gpu.copy(batch))
+        del batch
+        if chance.random() < 0.3:
+            gpu.run(chance.randrange(8))
+    return there
 
 
 def all_here(loader, count):

@@ -1,7 +1,8 @@
 """Batches into a GPU: plain and registered loaders, pageable, pinned and with device="cuda", paired in each round.
 
 Every way is a fresh process that copies each batch to the GPU without waiting for it, sums some of its bytes there, and
-compares the sums at the end. Needs an NVIDIA GPU, and an interpreter whose torch can use it.
+compares the sums at the end. Needs an NVIDIA GPU, and an interpreter whose torch can use it. With --without-gpu batches
+stay on the CPU, and ordinary memory stands in for pinned memory.
 """
 
 import argparse
@@ -18,7 +19,18 @@ import measure  # noqa: E402
 
 RANK = str(pathlib.Path(__file__).with_name("into_gpu_rank.py"))
 COUNTS = {"image": 400, "digits": 20000}  # of which three tenths warm up
-WAYS = ("plain", "plain-pinned", "taas", "taas-pinned", "taas-device", "remote-without-gpu", "remote-pinned", "limit")
+WITHOUT_GPU = ("plain", "taas", "taas-pinned", "remote-without-gpu", "remote-pinned", "pinning")
+WAYS = (
+    "plain",
+    "plain-pinned",
+    "taas",
+    "taas-pinned",
+    "taas-device",
+    "remote-without-gpu",
+    "remote-pinned",
+    "pinning",
+    "limit",
+)
 
 
 def gpu(options) -> str:
@@ -45,7 +57,15 @@ def one_round(way: str, kind: str, options, folder: str) -> dict:
         "TAAS_DATA_PLAN": f"{folder}/plan.json",
     }
     count = max(20, int(COUNTS[kind] * options.share))
-    command = [options.python, RANK, way, kind, str(count), str(options.workers)]
+    command = [
+        options.python,
+        RANK,
+        way,
+        kind,
+        str(count),
+        str(options.workers),
+        "cpu" if options.without_gpu else "cuda",
+    ]
     try:
         run = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=options.patience, check=False
@@ -113,13 +133,17 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--patience", type=int, default=300, help="seconds for one way in one round")
     parser.add_argument("--kinds", nargs="+", default=list(COUNTS), choices=COUNTS)
     parser.add_argument("--only", nargs="+", default=list(WAYS), choices=WAYS)
+    parser.add_argument("--without-gpu", action="store_true")
     parser.add_argument("--json", type=pathlib.Path)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.without_gpu:
+        options.only = [way for way in options.only if way in WITHOUT_GPU]
+    return options
 
 
 def main():
     options = arguments()
-    name = gpu(options)
+    name = "none: ordinary memory stands in" if options.without_gpu else gpu(options)
     results = {kind: {way: [] for way in options.only} for kind in options.kinds}
     with tempfile.TemporaryDirectory() as folder:
         for number in range(options.rounds):

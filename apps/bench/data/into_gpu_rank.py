@@ -1,10 +1,12 @@
-"""One way of into_gpu.py in a process of its own: WAY KIND COUNT WORKERS. Prints one line of JSON."""
+"""One way of into_gpu.py in a process of its own: WAY KIND COUNT WORKERS cuda|cpu. Prints one line of JSON."""
 
+import collections
 import json
 import os
 import subprocess
 import sys
 import time
+import weakref
 
 import contenders
 import payloads
@@ -24,6 +26,17 @@ def limit(kind: str, count: int):
     pool = [torch.from_numpy(array).pin_memory().view(dtype).reshape(shape) for array in payloads.ready_pool(kind)]
     for number in range(count):
         yield pool[number % payloads.POOL]
+
+
+def pinning(kind: str, count: int):
+    """Batches that are there already, pinned one after the other."""
+    from taas.delivery.pinning import PinnedCopies
+
+    shape, dtype = payloads.SHAPES[kind]
+    pool = [torch.from_numpy(array).view(dtype).reshape(shape) for array in payloads.ready_pool(kind)]
+    copies = PinnedCopies()
+    for number in range(count):
+        yield copies.finish(copies.start(pool[number % payloads.POOL]))
 
 
 def remote(kind: str, count: int, pins: bool):
@@ -59,6 +72,8 @@ def here(way: str, kind: str, count: int, workers: int):
 def batches(way: str, kind: str, count: int, workers: int):
     if way == "limit":
         return limit(kind, count)
+    if way == "pinning":
+        return pinning(kind, count)
     if way.startswith("remote"):
         return remote(kind, count, pins=way == "remote-pinned")
     if way.startswith("plain"):
@@ -66,11 +81,33 @@ def batches(way: str, kind: str, count: int, workers: int):
     return here(way, kind, count, workers)
 
 
+def pin_ordinary_memory():
+    """Without a GPU: memory that is used again when nobody has it any more takes the place of pinned memory."""
+    free = collections.defaultdict(list)
+    empty_strided = torch.empty_strided
+
+    def empty(shape, stride, pin_memory=False, **options):
+        if not pin_memory:
+            return empty_strided(shape, stride, **options)
+        size = empty_strided(shape, stride, dtype=options["dtype"], device="meta").untyped_storage().nbytes()
+        memory = free[size].pop() if free[size] else bytearray(size)
+        view = memoryview(memory)  # it lives as long as the storage
+        weakref.finalize(view, free[size].append, memory)
+        return torch.frombuffer(view, dtype=options["dtype"]).as_strided(shape, stride)
+
+    torch.cuda.is_initialized = lambda: True
+    torch.Tensor.pin_memory = lambda tensor: tensor
+    torch.empty_strided = empty
+
+
 def main():
     way, kind, count, workers = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    if not torch.cuda.is_available():
+    without_gpu = sys.argv[5] == "cpu"
+    if without_gpu:
+        pin_ordinary_memory()
+    elif not torch.cuda.is_available():
         sys.exit("into_gpu_rank: PyTorch sees no GPU on this machine")
-    stays_here = way == "remote-without-gpu"
+    stays_here = without_gpu or way == "remote-without-gpu"
     synchronize = (lambda: None) if stays_here else torch.cuda.synchronize
     if not stays_here:
         torch.zeros(1, device="cuda")  # the program uses the GPU

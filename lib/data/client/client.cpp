@@ -83,7 +83,6 @@ void Client::submit(StreamId stream, std::string payload, WorkerIndex preferred,
 std::optional<Outcome> Client::next(StreamId stream, Duration patience) {
   if (is_forked()) return Undeliverable{kForked};
   auto& state = *state_;
-  state.pool.settle();
   std::unique_lock lock(state.mutex);
   const auto found = state.streams.find(stream);
   if (found == state.streams.end()) return Undeliverable{kClosed};
@@ -125,10 +124,6 @@ void Client::close(StreamId stream) {
   const bool is_used = std::any_of(state.streams.begin(), state.streams.end(),
                                    [&](const auto& entry) { return entry.second->digest() == digest; });
   if (!is_used) state.definitions.erase(digest);
-}
-
-void Client::use(std::shared_ptr<Copier> copier) {
-  if (!is_forked()) state_->pool.use(std::move(copier));
 }
 
 Statistics Client::statistics(StreamId stream) const {

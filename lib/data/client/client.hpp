@@ -44,8 +44,7 @@ struct Definition {
   std::shared_ptr<const SealedMemory> memory = nullptr;  ///< goes along: workers on this machine map it. Null: none
 };
 
-/// One batch as it came: `payload` lies in a slot that is free again when the last owner of the Batch has let it go,
-/// and the copies that a device was asked for are done.
+/// One batch as it came: `payload` lies in a slot that is free again when the last owner of the Batch has let it go.
 struct Batch {
   std::span<std::byte> payload;  ///< all buffers, one behind the other; 64-byte aligned
   std::shared_ptr<Slot> slot;    ///< null: the batch has no buffers
@@ -99,10 +98,6 @@ class Client {
   /// is only a look: the loop is not waiting for it.
   std::optional<Outcome> next(StreamId stream, Duration patience);
   void close(StreamId stream);
-
-  /// From now on batches come in memory that this copier has pinned, and their memory is used again when the copies out
-  /// of it are done (SlotPool::use). The first copier stays.
-  void use(std::shared_ptr<Copier> copier);
 
   [[nodiscard]] Statistics statistics(StreamId stream) const;
   [[nodiscard]] Statistics statistics() const;

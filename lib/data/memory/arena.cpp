@@ -51,15 +51,6 @@ Result<std::unique_ptr<Arena>> Arena::make(SlotMemory kind, std::size_t slot_byt
   return arena;
 }
 
-Arena::~Arena() {
-  if (pinned_by) pinned_by->unpin(mapping.bytes());
-}
-
-void Arena::pin(const std::shared_ptr<Copier>& copier) {
-  if (copier && !pinned_by && copier->pin(mapping.bytes())) pinned_by = copier;
-}
-
-bool Slot::is_pinned() const { return arena_->pinned_by != nullptr; }
 std::uint32_t Slot::arena() const { return arena_->number; }
 std::size_t Slot::arena_bytes() const { return arena_->mapping.bytes().size(); }
 const Fd& Slot::memory() const { return arena_->memory; }

@@ -4,31 +4,21 @@
 #include <vector>
 
 #include "base/memory.hpp"
-#include "data/memory/copier.hpp"
 #include "data/memory/slots.hpp"
 
 namespace taas::data {
 
 /// Some slots of one size in one mapping.
 struct Arena {
-  Arena() = default;
-  ~Arena();
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
-
   std::uint32_t number = 0;
   SlotMemory kind = SlotMemory::kOwn;
   Fd memory;
   Mapping mapping;
   std::size_t slot_bytes = 0;
   std::vector<std::unique_ptr<Slot>> slots;
-  std::size_t free = 0;               ///< so many of them are in nobody's hands
-  std::size_t given = 0;              ///< and so many in the program's
-  bool retired = false;               ///< what comes back is not used again
-  std::shared_ptr<Copier> pinned_by;  ///< null: it is not pinned
-
-  /// With no copier, and where it is pinned already, does nothing.
-  void pin(const std::shared_ptr<Copier>& copier);
+  std::size_t free = 0;   ///< so many of them are in nobody's hands
+  std::size_t given = 0;  ///< and so many in the program's
+  bool retired = false;   ///< what comes back is not used again
 
   static Result<std::unique_ptr<Arena>> make(SlotMemory kind, std::size_t slot_bytes, std::size_t count);
 };

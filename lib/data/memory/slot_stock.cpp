@@ -92,19 +92,6 @@ void SlotStock::abandon(Slot& slot) {
   taken_ -= slot.bytes_.size();
 }
 
-bool SlotStock::must_rest(const Slot& slot) { return slot.use_ == Slot::Use::kGivenAway && slot.is_pinned(); }
-
-void SlotStock::rest(Slot& slot) {
-  auto& arena = *slot.arena_;
-  slot.use_ = Slot::Use::kResting;
-  given_ -= slot.bytes_.size();
-  --arena.given;
-  if (!arena.retired) {
-    held_ += slot.bytes_.size();
-    taken_ += slot.bytes_.size();
-  }
-}
-
 std::unique_ptr<Arena> SlotStock::take_back(Slot& slot) {
   auto& arena = *slot.arena_;
   if (slot.use_ == Slot::Use::kGivenAway) {
@@ -129,14 +116,6 @@ std::unique_ptr<Arena> SlotStock::remove(Arena& arena) {
     for (const auto& slot : arena.slots) held_ -= slot->abandoned_ ? 0 : slot->bytes_.size();
   }
   return std::move(arenas_.extract(arena.number).mapped());
-}
-
-void SlotStock::pin(const std::shared_ptr<Copier>& copier) {
-  for (const auto& [number, arena] : arenas_) arena->pin(copier);
-}
-
-void SlotStock::leak() {
-  for (auto& [number, arena] : arenas_) static_cast<void>(arena.release());
 }
 
 }  // namespace taas::data

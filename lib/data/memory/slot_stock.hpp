@@ -35,14 +35,7 @@ class SlotStock {
 
   void give_away(Slot& slot);
   void abandon(Slot& slot);
-  /// The program has let go of a slot that a device may still read.
-  [[nodiscard]] static bool must_rest(const Slot& slot);
-  void rest(Slot& slot);
   std::unique_ptr<Arena> take_back(Slot& slot);
-
-  void pin(const std::shared_ptr<Copier>& copier);
-  /// Nothing is unmapped any more.
-  void leak();
 
   [[nodiscard]] std::size_t held() const { return held_; }
   [[nodiscard]] std::size_t budget() const { return budget_; }

@@ -13,10 +13,9 @@
 namespace taas::data {
 
 struct Arena;
-class Copier;
 
 /// One place for a batch: 64-byte aligned pages that were touched once. Belongs to whoever holds the shared_ptr; the
-/// pool takes it back after the last one, and when the copies out of it are done (SlotPool::use).
+/// pool takes it back after the last one.
 class Slot {
  public:
   Slot(const Slot&) = delete;
@@ -24,9 +23,6 @@ class Slot {
 
   [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
   [[nodiscard]] std::uint32_t number() const { return number_; }
-
-  /// A device copies out of it by itself.
-  [[nodiscard]] bool is_pinned() const;
 
   /// Where it lies, for a worker that maps the same memory: in which arena, and where there.
   [[nodiscard]] std::uint32_t arena() const;
@@ -38,7 +34,7 @@ class Slot {
  private:
   friend class SlotStock;
   friend struct Arena;
-  enum class Use { kFree, kTaken, kGivenAway, kResting };
+  enum class Use { kFree, kTaken, kGivenAway };
 
   Slot() = default;
   std::uint32_t number_ = 0;
@@ -73,16 +69,9 @@ class SlotPool {
   /// A worker that is out of reach may still write into it: it is never used again.
   void abandon(Slot& slot);
 
-  /// From now on all memory is pinned by this copier. A pinned slot that was the program's rests until the copies that
-  /// were asked for before it came back are done; meanwhile it counts as under way. The first copier stays.
-  void use(std::shared_ptr<Copier> copier);
-  /// Looks after slots that rest. To be called often, by the thread that loops: its copier looks at streams that
-  /// another thread could begin to capture at the same moment.
-  void settle();
-
   /// How many batches of this size fit into the budget, two left over for what the loop has in hand: at least 2.
   [[nodiscard]] int fitting(std::size_t bytes) const;
-  /// Under way, waiting, resting or free: all that is not the program's.
+  /// Under way, waiting or free: all that is not the program's.
   [[nodiscard]] std::size_t held_bytes() const;
   [[nodiscard]] std::size_t budget_bytes() const;
   /// Arenas whose slots are not used any more, from the `seen`th on, so that workers can let go of them.

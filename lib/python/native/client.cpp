@@ -2,11 +2,9 @@
 
 #include <fcntl.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "data/memory/cuda_copier.hpp"
 #include "native.hpp"
 #include "net/secret.hpp"
 
@@ -104,29 +102,6 @@ nb::object next(data::Client& client, data::StreamId stream, std::optional<doubl
   return outcome ? to_python(std::move(*outcome)) : nb::none();
 }
 
-std::shared_ptr<data::CudaCopier> make_copier(const std::string& runtime, const std::string& driver) {
-  const auto cuda = data::CudaLibrary::of_program(runtime, driver);
-  if (!cuda) throw std::runtime_error(cuda.error().message);
-  return std::make_shared<data::CudaCopier>(*cuda);
-}
-
-void add_streams(data::CudaCopier& copier, int device, const std::vector<std::uintptr_t>& handles) {
-  std::vector<void*> streams;
-  for (const auto handle : handles) streams.push_back(reinterpret_cast<void*>(handle));
-  copier.add_streams(device, std::move(streams));
-}
-
-void add_copier(nb::module_& module) {
-  nb::class_<data::CudaCopier>(module, "CudaCopier",
-                               "The GPUs that the program uses: what copies out of batches by itself.")
-      .def(nb::new_(&make_copier), "runtime"_a = "libcudart", "driver"_a = "libcuda.so",
-           "Raises RuntimeError where the program has loaded no CUDA.")
-      .def("new_devices", &data::CudaCopier::new_devices, "Devices in use whose streams are not known.")
-      .def("add_streams", &add_streams, "device"_a, "handles"_a, "All streams of a device, as integers.")
-      .def_prop_ro("is_ready", &data::CudaCopier::is_ready, "There is a device to pin memory for.")
-      .def_prop_ro("problem", &data::CudaCopier::problem, "Why memory is not pinned; empty: it is.");
-}
-
 void add_deliveries(nb::module_& module) {
   nb::class_<Payload>(module, "Payload", nb::type_slots(payload_slots),
                       "A batch's memory (buffer protocol, writable).");
@@ -137,9 +112,6 @@ void add_deliveries(nb::module_& module) {
           "Its bytes, writable. Keeps the memory: so does a tensor that was made from it.")
       .def_prop_ro(
           "digest", [](const PyBatch& self) { return self.batch().digest; }, "XXH3 of the payload.")
-      .def_prop_ro(
-          "is_pinned", [](const PyBatch& self) { return self.batch().slot && self.batch().slot->is_pinned(); },
-          "A GPU copies out of it by itself.")
       .def_prop_ro("worker", [](const PyBatch& self) { return self.batch().worker; });
   nb::class_<data::Raised>(module, "Raised", "The dataset's code raised.")
       .def_ro("type", &data::Raised::type)
@@ -180,7 +152,6 @@ void add_addresses(nb::module_& module) {
 void add_client(nb::module_& module) {
   add_deliveries(module);
   add_addresses(module);
-  add_copier(module);
   using Release = nb::call_guard<nb::gil_scoped_release>;
   nb::class_<data::Client>(module, "Client", "A rank's end of data delivery. Not for forked children.")
       .def(nb::new_(&make_client), "run_id"_a, "key"_a, "encryption"_a = "tls", "compression"_a = "none",
@@ -200,10 +171,6 @@ void add_client(nb::module_& module) {
            "The next Batch, Raised or Undeliverable; None when `timeout` (seconds) is over first.")
       .def(
           "close", [](data::Client& self, data::StreamId stream) { here(self).close(stream); }, "stream"_a, Release())
-      .def(
-          "use",
-          [](data::Client& self, std::shared_ptr<data::CudaCopier> copier) { here(self).use(std::move(copier)); },
-          "copier"_a, Release(), "Memory is pinned with it from now on. The first one stays.")
       .def(
           "statistics",
           [](const data::Client& self, std::optional<data::StreamId> stream) {

@@ -49,17 +49,6 @@ TEST_CASE("what the program has is not held, and is again when it comes back") {
   CHECK(stock.held() == 2 * kMegabyte);
 }
 
-TEST_CASE("a slot that rests is held, and no free one") {
-  auto stock = make_stock(8 * kMegabyte, 1);
-  auto& slot = take(stock);
-  stock.give_away(slot);
-  stock.rest(slot);
-  CHECK(stock.held() == kMegabyte);
-  CHECK(stock.find_free(kMegabyte, SlotMemory::kOwn) == nullptr);
-  CHECK(stock.take_back(slot) == nullptr);
-  CHECK(stock.find_free(kMegabyte, SlotMemory::kOwn) == &slot);
-}
-
 TEST_CASE("memory that is being made for a batch is taken already") {
   auto stock = make_stock(kMegabyte, 1);
   auto& slot = take(stock);

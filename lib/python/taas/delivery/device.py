@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import collections
 import functools
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from ..runtime import events
+from ..sending.tensors import is_elements
 from .nested import has_to, mapped
+from .pinning import Pinned
+
+_COMPARED_AT_FIRST = 16
+_THEN_ONE_OF = 1000
 
 
 def chosen(device: Any) -> torch.device | None:
@@ -37,7 +45,7 @@ def chosen(device: Any) -> torch.device | None:
 def copied(batch: Any, device: torch.device) -> Any:
     """The batch on the device, where nothing is copied ahead."""
     copies = copies_to(device)
-    return copies.finish(copies.start(batch))
+    return copies.finish(Started(batch, None))
 
 
 def copies_to(device: torch.device) -> CudaCopies:
@@ -50,38 +58,97 @@ def _of_gpu(index: int) -> CudaCopies:
     return CudaCopies(index)
 
 
+@dataclass
+class Started:
+    """A batch on its way to a GPU: into pinned memory, and from there to the device."""
+
+    source: Any
+    pinned: Pinned | None
+    there: Any = None
+    tensors: list[torch.Tensor] = field(default_factory=list)
+    """On the device."""
+    has_others: bool = False
+    event: Any = None
+    """None until the device was asked for the copy."""
+
+
 class CudaCopies:
-    """Copies on a stream of their own, one of each GPU for all loaders."""
+    """Copies on a stream of their own, one of each GPU for all loaders.
+
+    The first ones, and then one of a thousand, are compared on the device with what was to be copied. Where they
+    differ, a line says so, and from then on batches are copied when the loop gets there, while it waits.
+    """
 
     def __init__(self, index: int) -> None:
         self._device = torch.device("cuda", index)
         self._stream = torch.cuda.Stream(self._device)
+        self._read: collections.deque[tuple[Any, Any]] = collections.deque()
+        """Events, and the batches that are read until they have passed."""
+        self._count = 0
+        self._are_right = True
 
-    def start(self, batch: Any) -> Any:
-        """Asks for the copy. What it returns is for finish() alone; `batch` may be let go."""
-        tensors: list[torch.Tensor] = []
-        others: list[Any] = []
+    def start(self, batch: Any) -> Started:
+        """Begins the copy. What it returns is for the other functions alone; `batch` may be let go."""
+        started = Started(batch, Pinned(batch) if self._are_right else None)
+        self.go_on(started)
+        return started
+
+    def go_on(self, started: Started | None) -> None:
+        """Called while the loop is at a batch before it: asks the device, once the batch is in pinned memory."""
+        if started and started.event is None and started.pinned is not None and started.pinned.is_done:
+            self._ask(started, started.pinned.result())
+
+    def _ask(self, started: Started, batch: Any) -> None:
+        while self._read and self._read[0][0].query():
+            self._read.popleft()
+        started.tensors.clear()
 
         def copied(leaf: Any) -> Any:
             if not _is_plain(leaf):
-                others.append(leaf)
+                started.has_others = True
                 return leaf
-            tensors.append(leaf.to(self._device, non_blocking=True))
-            return tensors[-1]
+            started.tensors.append(_asked_for(leaf, self._device))
+            return started.tensors[-1]
 
         with torch.cuda.stream(self._stream):
-            there = mapped(batch, copied)
-            event = self._stream.record_event()
-        return there, tensors, bool(others), event
+            started.there = mapped(batch, copied)
+            started.event = self._stream.record_event()
+        self._read.append((started.event, batch))
 
-    def finish(self, started: Any) -> Any:
+    def finish(self, started: Started) -> Any:
         """The batch on the device, for all that the loop asks of the device from now on."""
-        there, tensors, has_others, event = started
+        if not self._are_right:
+            return self._at_once(started.source)
+        if started.event is None:
+            self._ask(started, started.pinned.result() if started.pinned else started.source)
         stream = torch.cuda.current_stream(self._device)
-        stream.wait_event(event)
-        for tensor in tensors:
+        stream.wait_event(started.event)
+        for tensor in started.tensors:
             tensor.record_stream(stream)  # the memory is the copying stream's, and this one uses it
-        return mapped(there, self._moved) if has_others else there
+        number, self._count = self._count, self._count + 1
+        if number < _COMPARED_AT_FIRST or number % _THEN_ONE_OF == 0:
+            if wrong := _difference(started.source, started.there):
+                return self._without_copies_ahead(started.source, number, wrong)
+        return mapped(started.there, self._moved) if started.has_others else started.there
+
+    def _without_copies_ahead(self, source: Any, number: int, wrong: str) -> Any:
+        there = self._at_once(source)
+        if again := _difference(source, there):
+            raise RuntimeError(
+                f"taas: the batch is not on {self._device} what it is in memory, although it was copied twice: "
+                f"{wrong}, and then {again}"
+            )
+        self._are_right = False
+        last = max(_COMPARED_AT_FIRST - 1, (number - 1) // _THEN_ONE_OF * _THEN_ONE_OF)
+        events.remark_once(
+            f"batch {number} was copied to {self._device} ahead of the loop, and is not there what it is in memory: "
+            f"{wrong}. The loop has the right one. From now on batches are copied when the loop gets there; "
+            f"the {max(0, number - 1 - last)} before this one were not compared"
+        )
+        return there
+
+    def _at_once(self, source: Any) -> Any:
+        return mapped(source, lambda leaf: leaf.to(self._device) if has_to(leaf) else leaf)
 
     def _moved(self, leaf: Any) -> Any:
         """What has an idea of its own of how it is moved, on the loop's stream."""
@@ -93,5 +160,32 @@ class CudaCopies:
             return leaf.to(self._device)
 
 
+def _asked_for(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    return tensor.to(device, non_blocking=True)
+
+
 def _is_plain(leaf: Any) -> bool:
     return isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and leaf.device.type == "cpu"
+
+
+def _difference(source: Any, there: Any) -> str:
+    """Where a batch is not on the device what it is in memory, in words; nothing where it is. Waits for the device."""
+    leaves: list[list[Any]] = [[], []]
+    for found, batch in zip(leaves, (source, there)):
+        mapped(batch, found.append)
+    tensors = [pair for pair in zip(*leaves) if type(pair[0]) is torch.Tensor and is_elements(pair[0])]
+    for number, (meant, found) in enumerate(tensors):
+        one, other = (_bytes(each) for each in (meant.to(found.device), found))
+        if not torch.equal(one, other):
+            wrong = (one != other).nonzero()
+            first = int(wrong[0])
+            return (
+                f"tensor {number} ({meant.dtype}, {tuple(meant.shape)}) differs in {len(wrong)} of {len(one)} bytes, "
+                f"the first of which is byte {first}: {int(one[first])} in memory, {int(other[first])} on "
+                f"{found.device}"
+            )
+    return ""
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().reshape(-1).view(torch.uint8)

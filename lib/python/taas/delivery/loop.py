@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..order.task import Task, UndeliverableBatch
 from .outcome import Failed, Outcome, Ready, Refused, raise_again
-from .pinning import pinned
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -69,8 +68,6 @@ class Loop:
             if not self._under_way or self._order.is_over:
                 raise StopIteration
             task = self._under_way[0]
-            if self._loader.pin_memory:
-                self._stream.pin()
             outcome = self._wait(task)
             self._under_way.popleft()
             self._order.take()
@@ -84,8 +81,7 @@ class Loop:
             elif isinstance(outcome, Ready):
                 self._progress.count(task, outcome)
                 self._progress.report()
-                is_here = self._registration.device is None
-                return pinned(outcome.batch) if self._loader.pin_memory and is_here else outcome.batch
+                return outcome.batch
             else:
                 self._without_batch(task, outcome)
 

@@ -1,7 +1,8 @@
-"""Batches in page-locked memory, from which an accelerator copies without waiting.
+"""Batches in pinned memory, out of which an accelerator copies while the program goes on.
 
-Memory of the delivery is registered with CUDA where it lies, once the program has initialised CUDA; all other batches
-are pinned as the plain loader does it, by a copy.
+It is memory of torch's own allocator, of its own for each tensor, as with the plain loader: torch knows which copies
+read it, and uses it again when they are done. Nothing is pinned before the program has initialised its accelerator, and
+nothing here initialises it.
 """
 
 from __future__ import annotations
@@ -13,59 +14,84 @@ import torch
 from torch.utils.data._utils.pin_memory import pin_memory
 
 from ..runtime import events, native
+from ..sending.tensors import is_elements
+from .nested import mapped
 
-_PRESENT_WAY = "batches are copied once more on their way to the GPU"
-_copier: Any = None  # of this process: a native CudaCopier, or False where there cannot be one
+_refused = False
+"""torch has found no memory that it could pin."""
 
 
 @functools.lru_cache(maxsize=None)
-def _accelerator() -> str | None:
-    """The kind of accelerator that this machine has; None without one, and for one that has no pinned memory."""
-    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    return found.type if found is not None and found.type != "mps" else None
+def _accelerator() -> Any:
+    """torch's module for the accelerator that it is built for; None where it has no pinned memory. Asks no driver."""
+    kind = torch.accelerator.current_accelerator()
+    module = torch.get_device_module(kind.type) if kind is not None else None
+    return module if hasattr(module, "is_initialized") else None
 
 
-def pinned(batch: Any) -> Any:
-    """The batch as the plain loader gives it with pin_memory=True: as it is on a machine without an accelerator.
-
-    Tensors in registered memory are pinned already: torch gives them back themselves.
-    """
-    accelerator = _accelerator()
-    return pin_memory(batch, accelerator) if accelerator else batch
+def _is_possible() -> bool:
+    return not _refused and native.module is not None and _accelerator() is not None and _accelerator().is_initialized()
 
 
-def copier() -> Any:
-    """What knows of copies out of registered memory; None as long as the program uses no GPU.
+class Pinned:
+    """A batch on its way into pinned memory: the copy goes on by itself."""
 
-    Called for each batch: the program may begin to use another one. Initialises nothing, so that the program can still
-    fork.
-    """
-    global _copier
-    if _copier is None and torch.cuda.is_initialized():
-        _copier = _find()
-    if not _copier:
-        return None
-    for device in _copier.new_devices():
-        _copier.add_streams(device, _streams_of(device))
-    if _copier.problem:
-        events.remark_once(f"{_copier.problem}; {_PRESENT_WAY}")
-    return _copier if _copier.is_ready else None
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+        self._copy: Any = None
+        if _is_possible():
+            self._begin(batch)
+
+    def _begin(self, batch: Any) -> None:
+        global _refused
+        pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+        def twin(leaf: Any) -> Any:
+            if type(leaf) is not torch.Tensor or not is_elements(leaf) or not leaf.is_contiguous() or leaf.is_pinned():
+                return leaf
+            pairs.append((_pinned_like(leaf), leaf))
+            return pairs[-1][0]
+
+        try:
+            there = mapped(batch, twin)
+        except RuntimeError as error:
+            _refused = True
+            said = str(error).partition("\n")[0]
+            events.remark_once(
+                f"torch can pin no memory for batches ({said}): they come in ordinary memory from now on"
+            )
+            return
+        parts = [(there.data_ptr(), here.data_ptr(), here.nbytes) for there, here in pairs]
+        self._copy = native.module.Copy(parts, pairs)
+        self._batch = there
+
+    @property
+    def is_done(self) -> bool:
+        return self._copy is None or self._copy.is_done
+
+    def result(self) -> Any:
+        """The batch, with tensors in pinned memory. What is not just elements in order is as it was."""
+        if self._copy is not None:
+            self._copy.wait()
+            self._copy = None
+        return self._batch
 
 
-def _find() -> Any:
-    try:
-        return native.module.CudaCopier()
-    except RuntimeError as error:
-        events.remark_once(f"memory of batches cannot be registered with CUDA ({error}); {_PRESENT_WAY}")
-        return False
+class PinnedCopies:
+    """What a loader with pin_memory=True gives: also objects that know how to pin themselves."""
+
+    def start(self, batch: Any) -> Pinned:
+        """Asks for the copy. What it returns is for the other functions alone; `batch` may be let go."""
+        return Pinned(batch)
+
+    def go_on(self, started: Pinned | None) -> None:
+        """Called while the loop is at a batch before it."""
+
+    def finish(self, started: Pinned) -> Any:
+        """The batch."""
+        batch = started.result()
+        return pin_memory(batch) if _is_possible() else batch
 
 
-def _streams_of(device: int) -> list[int]:
-    """All streams of a device that torch has: the default one, and its pools, which it deals out in turn."""
-    with torch.cuda.device(device):
-        handles = {torch.cuda.default_stream().cuda_stream}
-        least, greatest = torch.cuda.Stream.priority_range()  # type: ignore[call-arg]  # a static method
-        for priority in range(greatest, least + 1):
-            while (handle := torch.cuda.Stream(priority=priority).cuda_stream) not in handles:
-                handles.add(handle)
-    return sorted(handles)
+def _pinned_like(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu", pin_memory=True)

@@ -16,12 +16,13 @@ from ..sending.definition import Definition
 from ..sending.state import Frame
 from .device import CudaCopies, copies_to
 from .outcome import Failed, Outcome, Ready, Refused, unpickled
+from .pinning import PinnedCopies
 
 if TYPE_CHECKING:
     from .run_workers import RunWorkers
 
 BATCHES_AHEAD = 2
-"""So many are on the GPU, or on their way, beside the one that the loop has."""
+"""So many are on the GPU, or pinned, or on their way, beside the one that the loop has."""
 
 _WINDOW_AT_MOST = 1024
 _WINDOW_BEFORE_THE_FIRST = 4
@@ -32,8 +33,8 @@ class RemoteStream:
 
     `prepared` is True when workers may have made a batch already. `logical_workers`: how many have something there that
     only they have, so that nothing is made twice, and their tasks stay on one data worker. With a `device` the batches
-    come on that GPU, where the next ones are copied while the loop is at one. Nothing is done there before the first
-    one is here.
+    come on that GPU, and where it `pins` in pinned memory: the next ones are copied while the loop is at one. Nothing
+    is done on the GPU before the first one is here.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class RemoteStream:
         prepared: bool = False,
         logical_workers: int = 0,
         device: torch.device | None = None,
+        pins: bool = False,
     ) -> None:
         self._workers = workers
         self.owner = frame.owner
@@ -52,7 +54,8 @@ class RemoteStream:
         self._prepared = prepared
         self._logical_workers = logical_workers
         self._device = device
-        self._copies: CudaCopies | None = None
+        self._pins = pins
+        self._copies: CudaCopies | PinnedCopies | None = None
         self._ahead: collections.deque[tuple[Outcome, Any]] = collections.deque()
         self._under_way = 0
         self._largest = 0
@@ -77,16 +80,19 @@ class RemoteStream:
 
     def next(self, seconds: float) -> Outcome | None:
         """The next task's outcome; None when `seconds` are over first."""
-        if self._device is None:
+        if self._device is None and not self._pins:
             return self._came(seconds)
         if not self._ahead and not self._take(seconds):
             return None
         outcome, started = self._ahead.popleft()
+        for _, other in self._ahead:
+            with contextlib.suppress(Exception):  # it is tried again in its turn
+                self._copying().go_on(other)
         while len(self._ahead) < BATCHES_AHEAD and self._under_way and self._take(0.0):
             pass
         if isinstance(outcome, Ready):
             try:
-                copies = self._copies_to(self._device)
+                copies = self._copying()
                 outcome.batch = copies.finish(copies.start(outcome.batch) if started is None else started)
             except Exception as error:
                 return Failed(error, traceback.format_exc(), "the rank")
@@ -94,21 +100,18 @@ class RemoteStream:
 
     def _take(self, seconds: float) -> bool:
         """One more outcome, the copy of whose batch is asked for. Where that fails it is tried again in its turn."""
-        assert self._device
         if (outcome := self._came(seconds)) is None:
             return False
         started = None
         if isinstance(outcome, Ready):
             with contextlib.suppress(Exception):
-                copies = self._copies_to(self._device)
-                self.pin()
-                started = copies.start(outcome.batch)
-                outcome.batch = None  # its memory is free when the copy is done
+                started = self._copying().start(outcome.batch)
         self._ahead.append((outcome, started))
         return True
 
-    def _copies_to(self, device: torch.device) -> CudaCopies:
-        self._copies = self._copies or copies_to(device)
+    def _copying(self) -> Any:
+        if self._copies is None:
+            self._copies = PinnedCopies() if self._device is None else copies_to(self._device)
         return self._copies
 
     def _came(self, seconds: float) -> Outcome | None:
@@ -144,10 +147,6 @@ class RemoteStream:
         """Called while the loop waits."""
         self._workers.tend()
 
-    def pin(self) -> None:
-        """Called before each batch of a loader whose batches are pinned, or go to a GPU."""
-        self._workers.pin()
-
     def close(self) -> None:
         """What is under way is thrown away. Does nothing in a fork of the process: the client is its parent's."""
         self._ahead.clear()
@@ -169,7 +168,7 @@ class RemoteStream:
         size = payload.nbytes
         self._largest = max(self._largest, size, 1)
         try:
-            batch = batches.decode(payload, apart=not self._workers.is_pinned)
+            batch = batches.decode(payload)
         except Exception as error:  # __setstate__ of the program's classes, or what is not there to be imported
             return Failed(error, traceback.format_exc(), "the rank")
         facts = Facts.at_end_of(payload) if self._is_of_shards else None

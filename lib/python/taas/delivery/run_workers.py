@@ -15,7 +15,6 @@ from ..runtime import events, native
 from ..runtime.plan import Plan, Watched
 from ..sending.recipe import recipe_of
 from ..sending.state import Frame
-from . import pinning
 from .remote import RemoteStream
 
 _watched: Watched | None = None
@@ -69,8 +68,6 @@ class RunWorkers:
         said = watched.plan
         self.budget_bytes = said.buffer_bytes
         self.client = native.module.Client(said.run, said.key, said.encryption, said.compression, said.buffer_bytes)
-        self.is_pinned = False
-        """Memory of batches is registered with CUDA."""
         self._present: list[int] = []
         self._streams: weakref.WeakSet[RemoteStream] = weakref.WeakSet()
         self._persistent: set[int] = set()  # tokens of registrations with persistent_workers that have had a loop
@@ -85,7 +82,7 @@ class RunWorkers:
             self._persistent.add(owner)
         frame = Frame(owner, self._owners(), state)
         prepared, copies = registered.sending.is_imported, recipe.num_workers if recipe.keeps else 0
-        return lambda: RemoteStream(self, meant, frame, prepared, copies, registered.device)
+        return lambda: RemoteStream(self, meant, frame, prepared, copies, registered.device, loader.pin_memory)
 
     def release(self, token: int) -> None:
         """The loader whose registration has this token is unregistered, or gone."""
@@ -122,13 +119,6 @@ class RunWorkers:
         if self._watched.has_changed():
             self._take(self._watched.plan)
 
-    def pin(self) -> None:
-        """Registers all memory of the client with CUDA, as soon as the program has initialised CUDA."""
-        copier = pinning.copier()
-        if copier and self.client and not self.is_pinned:
-            self.is_pinned = True
-            self.client.use(copier)
-
     def opened(self, stream: RemoteStream) -> None:
         """A stream of this client: it must not outlive it."""
         self._streams.add(stream)
@@ -138,7 +128,6 @@ class RunWorkers:
         for stream in list(self._streams):
             stream.abandon()
         self.client = None
-        self.is_pinned = False
 
     def _owners(self) -> tuple[int, ...]:
         """Of the copies that data workers keep for this process."""

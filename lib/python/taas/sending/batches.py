@@ -46,15 +46,15 @@ def encode(batch: Any) -> list[Any]:
     return [table, *buffers]
 
 
-def decode(payload: memoryview, apart: bool = True) -> Any:
+def decode(payload: memoryview) -> Any:
     """The batch. `payload` is writable, and lives as long as one of its views does. Inverse of encode.
 
-    `apart`: what is small beside the payload gets memory of its own, so that a label that is kept does not keep the
-    images. Only for bytes from a process of the same run.
+    What is small beside the payload gets memory of its own, so that a label that is kept does not keep the images. Only
+    for bytes from a process of the same run.
     """
     (count,) = struct.unpack_from("<q", payload)
     begin, end, *places = struct.unpack_from(f"<{2 * count}q", payload, _WORD_BYTES)
-    most = min(_SMALL_BYTES, len(payload) // _SMALL_PART) if apart else -1
+    most = min(_SMALL_BYTES, len(payload) // _SMALL_PART)
     buffers = [
         memoryview(bytearray(payload[begin:end])) if end - begin <= most else payload[begin:end]
         for begin, end in zip(places[::2], places[1::2])

@@ -56,7 +56,7 @@ class Tensors:
                 "a tensor of an autograd graph stays in the process that made it: call detach() on it in the dataset "
                 "or in collate_fn"
             )
-        if kind is torch.Tensor and _is_elements(tensor):
+        if kind is torch.Tensor and is_elements(tensor):
             return self._elements_or_view(tensor)
         if _is_in_memory(tensor) and _is_pickled_as_tensor(kind):
             with torch._C.DisableTorchFunctionSubclass():
@@ -96,7 +96,7 @@ def _without_repetition(tensor: torch.Tensor) -> torch.Tensor:
 
 def is_simple(tensor: torch.Tensor) -> bool:
     """True for a torch.Tensor that is elements, and has all of its storage."""
-    return type(tensor) is torch.Tensor and _is_elements(tensor) and _fills(tensor, tensor.untyped_storage())
+    return type(tensor) is torch.Tensor and is_elements(tensor) and _fills(tensor, tensor.untyped_storage())
 
 
 def elements_of(tensor: torch.Tensor) -> Any:
@@ -156,7 +156,7 @@ def _array(array: numpy.ndarray) -> Any:
     return numpy.array(array, order="F" if flags.fnc else "C").__reduce_ex__(5)
 
 
-def _is_elements(tensor: torch.Tensor) -> bool:
+def is_elements(tensor: torch.Tensor) -> bool:
     """Nothing but values that lie in memory."""
     return (
         _is_in_memory(tensor) and not (tensor.requires_grad or tensor.is_conj() or tensor.is_neg()) and not vars(tensor)

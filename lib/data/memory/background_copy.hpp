@@ -1,0 +1,43 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace taas::data {
+
+/// Pieces of memory that are copied, around the caches, while whoever asked for it goes on: by threads that begin and
+/// end with the copy. What is small is copied at once. All memory has to stay until it is done.
+class BackgroundCopy {
+ public:
+  struct Part {
+    std::byte* to = nullptr;
+    std::span<const std::byte> from;
+  };
+
+  explicit BackgroundCopy(const std::vector<Part>& parts);
+  /// Waits.
+  ~BackgroundCopy();
+  BackgroundCopy(const BackgroundCopy&) = delete;
+  BackgroundCopy& operator=(const BackgroundCopy&) = delete;
+
+  [[nodiscard]] bool is_done() const { return done_ == pieces_.size(); }
+  /// Copies what nobody has begun with, and waits for the rest. For one thread at a time. In a forked child it does
+  /// nothing: the threads, and what they copy into, are the parent's.
+  void wait();
+
+ private:
+  void work();
+
+  std::vector<Part> pieces_;
+  std::atomic<std::size_t> next_ = 0;
+  std::atomic<std::size_t> done_ = 0;
+  std::vector<std::thread> threads_;
+  const pid_t process_;
+};
+
+}  // namespace taas::data
