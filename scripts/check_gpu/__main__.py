@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from check_gpu import build, machine, report
+from check_gpu import build, machine, report, seen
 from check_gpu import sharing, modes, faults, speed, several  # noqa: F401, I001  (they register their checks, in this order)
 from check_gpu.result import CHECKS, GREEN, RED, SKIPPED, Check, Red, Result, Skip
 from check_gpu.session import ROOT, Session
@@ -18,7 +18,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="check-gpu", description="Checks on this machine's GPUs what continuous integration cannot."
     )
-    parser.add_argument("--list", action="store_true", help="say what is checked, and nothing else")
+    parser.add_argument("--list", action="store_true", help="say what is checked, and where it was seen")
     parser.add_argument("--only", metavar="NAME,…", help="these checks alone")
     parser.add_argument("--gpus", type=int, metavar="N", help="use no more than so many (default: all)")
     parser.add_argument(
@@ -30,6 +30,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         metavar="FILE",
         help="where the report goes (default: check-gpu.md in the build folder)",
     )
+    parser.add_argument("--record", action="store_true", help="note in seen.json, for --list, what was green here")
     parser.add_argument("--no-build", action="store_true", help="take what is built already")
     options = parser.parse_args(arguments)
     for name in ("gpus", "repeats"):
@@ -55,8 +56,8 @@ def run_check(check: Check, session: Session) -> Result:
     try:
         if session.gpus < check.gpus:
             raise Skip(f"needs {check.gpus} GPUs")
-        seen = check.run(session)
-        state, line, details = GREEN, seen.line, seen.details
+        found = check.run(session)
+        state, line, details = GREEN, found.line, found.details
     except Skip as reason:
         state, line, details = SKIPPED, str(reason), ""
     except Red as red:
@@ -90,6 +91,8 @@ def run_all(options: argparse.Namespace, checks: list[Check], gpus: list[machine
         print(report.line(results[-1]), flush=True)
     date = datetime.date.today().isoformat()
     text = report.render(results, gpus[:count], versions, machine.system(), commit(), machine.topology(), date)
+    if options.record:
+        seen.record(results, gpus[:count], versions, commit(), date)
     path = options.report or build.folder().parent / "check-gpu.md"
     path.write_text(text)
     print(f"\n{report.count(results)}; the report to paste is {path}")
@@ -101,8 +104,8 @@ def main(arguments: list[str]) -> int:
     try:
         checks = choose(options.only)
         if options.list:
-            for check in checks:
-                print(f"{check.name:18} {check.shows}" + (f" ({check.gpus} GPUs)" if check.gpus > 1 else ""))
+            known = seen.read()
+            print("\n".join(seen.line(check, known) for check in checks))
             return 0
         return run_all(options, checks, machine.find_gpus())
     except machine.NoGpu as reason:

@@ -73,6 +73,10 @@ print(torch.__version__)
 print(torch.version.cuda)
 print(".".join(map(str, torch.cuda.nccl.version())) if torch.cuda.is_available() else "not used")
 print(torch.cuda.device_count())
+from torch.distributed.distributed_c10d import Backend
+getattr(Backend, "_ensure_backend_registered", lambda name: None)("nccl")
+made_by = getattr(Backend._plugins.get("NCCL"), "creator_fn", None)
+print("nccl2" if made_by and "nccl2" in made_by.__name__ else "ProcessGroupNCCL")
 """
 
 
@@ -82,13 +86,15 @@ class Versions:
     cuda: str = "not known"
     nccl: str = "not known"
     usable_gpus: int = 0
+    backend: str = "not known"
+    """What "nccl" is in Python. In C++ it is always ProcessGroupNCCL."""
 
 
 def versions(python: str) -> Versions:
     """Of the interpreter whose torch is used."""
     done = subprocess.run([python, "-c", VERSIONS], capture_output=True, text=True, timeout=300)
     lines = done.stdout.split("\n")
-    return Versions(lines[0], lines[1], lines[2], int(lines[3])) if done.returncode == 0 else Versions()
+    return Versions(lines[0], lines[1], lines[2], int(lines[3]), lines[4]) if done.returncode == 0 else Versions()
 
 
 def system() -> str:

@@ -37,6 +37,7 @@ def machine_table(gpus: list[Gpu], versions: Versions, system: str, commit: str)
         ["CUDA of torch", versions.cuda],
         ["torch", versions.torch],
         ["NCCL", versions.nccl],
+        ['"nccl" in Python', versions.backend],
         ["system", system],
         ["commit", commit],
     ]

@@ -1,6 +1,7 @@
 """What needs no GPU in scripts/check-gpu: its list, its words without one, how it reads others' output, its report."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ from conftest import DEADLINE_SECONDS, ROOT
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from check_gpu import __main__ as command  # noqa: E402
-from check_gpu import build, faults, machine, report, several, sharing, speed  # noqa: E402
+from check_gpu import build, faults, machine, report, seen, several, sharing, speed  # noqa: E402
 from check_gpu.result import CHECKS, GREEN, RED, SKIPPED, Check, Red, Result, Seen, Skip  # noqa: E402
 from check_gpu.session import Finished, Session  # noqa: E402
 
@@ -50,8 +51,34 @@ def test_the_list_has_every_check_once_with_what_it_shows():
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert len(lines) == len(CHECKS) == len({check.name for check in CHECKS})
+    known = seen.read()
+    assert all(re.match(r".{18} (never run|green 20..-..-.. on .*): ", line) for line in lines)
+    assert sum("never run" in line for line in lines) == len(CHECKS) - len(known)
     assert any(line.startswith("hang ") and "is named" in line for line in lines)
     assert any(line.startswith("bus bandwidth ") and line.endswith("(2 GPUs)") for line in lines)
+
+
+def test_what_was_green_is_recorded_and_what_was_not_leaves_what_was_known(tmp_path):
+    file = tmp_path / "seen.json"
+    file.write_text('{"two": "2026-01-01 on another machine"}')
+    checks = [Check(name, "something", None) for name in ("one", "two", "three")]
+    results = [Result(check, state, "") for check, state in zip(checks, (GREEN, RED, SKIPPED))]
+    seen.record(
+        results, machine.parse_gpus(TWO_GPUS), machine.Versions("2.15.0", "13", "2.30.7"), "abc", "2026-11-29", file
+    )
+    assert [seen.line(check, seen.read(file)) for check in checks] == [
+        "one                green 2026-11-29 on 2 × NVIDIA H100 80GB HBM3, torch 2.15.0, NCCL 2.30.7, commit abc: something",
+        "two                green 2026-01-01 on another machine: something",
+        "three              never run: something",
+    ]
+
+
+def test_the_versions_of_this_interpreter_s_torch_say_what_nccl_is(monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.delenv("TORCH_DIST_USE_NCCL2", raising=False)
+    assert machine.versions(sys.executable).backend == "nccl2"
+    monkeypatch.setenv("TORCH_DIST_USE_NCCL2", "0")
+    assert machine.versions(sys.executable).backend == "ProcessGroupNCCL"
 
 
 def test_without_a_gpu_one_line_and_nothing_is_built(no_gpu, tmp_path):

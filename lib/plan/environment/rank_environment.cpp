@@ -167,6 +167,13 @@ void set_sharing(Writer& writer, const LaunchSettings& settings, const RankPlace
   }
 }
 
+/// From 2.15 on torch's "nccl" is another implementation, which has one device a group: the one that LOCAL_RANK counts.
+/// Ranks with several devices have the older one, and so have those that share a GPU, which that one was seen to do.
+void set_nccl(Writer& writer, const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
+  bool several = settings.device == Device::kGpu && machine.gpus > 0 && settings.options.size.devices_per_rank > 1;
+  if (several || shares_gpus(settings, machine, place)) writer.set_default("TORCH_DIST_USE_NCCL2", "0");
+}
+
 void set_defaults(Writer& writer, const LaunchSettings& settings, const Machine& machine, const RankPlace& place,
                   const RunAddresses& addresses) {
   writer.set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
@@ -267,6 +274,7 @@ std::vector<Variable> rank_environment(const LaunchSettings& settings, const Mac
   set_defaults(writer, settings, machine, place, addresses);
   set_devices(writer, settings, machine, place);
   if (shares_gpus(settings, machine, place)) set_sharing(writer, settings, place, addresses);
+  set_nccl(writer, settings, machine, place);
   writer.set("TAAS_OUTPUT_DIR", addresses.output_directory);
   writer.set("TAAS_RUN_ID", settings.run_id);
   set_data(writer, settings.options.data, addresses);

@@ -24,6 +24,7 @@ constexpr std::string_view kReadAtLoad[] = {"ATEN_",     "BLIS_",    "DNNL_", "G
 constexpr std::string_view kReadLater[] = {"PYTORCH_ENABLE_MPS_FALLBACK",
                                            "PYTORCH_MPS_",
                                            "PYTORCH_NVML_BASED_CUDA_CHECK",
+                                           "TORCH_DIST_USE_NCCL2",
                                            "TORCH_EXTENSIONS_DIR",
                                            "TORCH_FR_",
                                            "TORCH_HOME",

@@ -125,7 +125,9 @@ CollectiveCall call_of(const json::object& entry) {
   auto profiled = string_field(field(entry, "profiling_name"));  // "nccl:all_reduce"
   call.operation = profiled.substr(profiled.find(':') + 1);
   call.where = where_of(array_of(field(entry, "frames")));
-  call.completed = string_field(field(entry, "state")) == "completed";
+  auto state = string_field(field(entry, "state"));
+  call.completed = state == "completed";
+  call.started = state == "started" || number_of(field(entry, "time_discovered_started_ns")) > 0;
   call.blocking = profiled.starts_with("gloo:");
   call.timeout_ms = number_of(field(entry, "timeout_ms"));
   add_shape(entry, call);

@@ -20,6 +20,7 @@ struct CollectiveCall {
   bool completed = false;       ///< gloo does not say so, ...
   bool blocking = false;        ///< ... but there a call has ended when the next one is made
   std::int64_t timeout_ms = 0;  ///< 0: not known
+  bool started = false;  ///< the GPU has begun it. Only ProcessGroupNCCL says so, with TORCH_NCCL_ENABLE_TIMING=1
 };
 
 /// The last calls of a rank in one process group, oldest first.
@@ -31,7 +32,7 @@ struct CollectiveGroup {
 };
 
 // clang-format off
-BOOST_DESCRIBE_STRUCT(CollectiveCall, (), (number, operation, shape, dtype, bytes, where, completed, blocking, timeout_ms))
+BOOST_DESCRIBE_STRUCT(CollectiveCall, (), (number, operation, shape, dtype, bytes, where, completed, blocking, timeout_ms, started))
 BOOST_DESCRIBE_STRUCT(CollectiveGroup, (), (name, description, members, calls))
 // clang-format on
 

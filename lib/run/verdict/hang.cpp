@@ -92,6 +92,12 @@ class GroupView {
     return call == found->second->end() ? nullptr : &*call;
   }
 
+  /// Its record tells which calls its GPU has begun.
+  [[nodiscard]] bool tells_of_starts(Rank rank) const {
+    auto found = calls_.find(rank);
+    return found != calls_.end() && std::ranges::any_of(*found->second, &CollectiveCall::started);
+  }
+
   [[nodiscard]] const CollectiveCall* last(Rank rank) const {
     auto found = calls_.find(rank);
     return found == calls_.end() ? nullptr : &found->second->back();
@@ -165,12 +171,32 @@ Hang differing(const GroupView& group, const Sides& sides, std::int64_t number, 
   return hang;
 }
 
+/// All have called it. Ranks whose GPU has not begun it hold up those whose GPU has.
+std::optional<Hang> not_begun(const GroupView& group, const std::vector<Rank>& there, const CollectiveCall& stuck,
+                              const Policy& policy) {
+  std::vector<Rank> begun;
+  std::vector<Rank> held_up;
+  for (Rank rank : there) {
+    if (!group.tells_of_starts(rank)) return std::nullopt;
+    (group.call(rank, stuck.number)->started ? begun : held_up).push_back(rank);
+  }
+  if (begun.empty() || held_up.empty()) return std::nullopt;
+  auto names = [&](const std::vector<Rank>& ranks) {
+    return name_ranks(ranks, policy.node_of_rank, policy.node_names);
+  };
+  return Hang{held_up,
+              fmt::format("{} called {}, but the GPU did not begin it: {} {}", names(held_up), describe_call(stuck),
+                          names(begun), waited(stuck)),
+              {"what the GPU had been given before it was not done"}};
+}
+
 std::optional<Hang> hang_of(const GroupView& group, const Policy& policy) {
   const auto* stuck = group.stuck();
   if (stuck == nullptr) return std::nullopt;
   auto sides = sides_of(group, *stuck);
   if (!sides.differ.empty()) return differing(group, sides, stuck->number, policy);
-  if (sides.missing.empty() || sides.there.empty()) return std::nullopt;
+  if (sides.missing.empty()) return not_begun(group, sides.there, *stuck, policy);
+  if (sides.there.empty()) return std::nullopt;
   auto names = [&](const std::vector<Rank>& ranks) {
     return name_ranks(ranks, policy.node_of_rank, policy.node_names);
   };

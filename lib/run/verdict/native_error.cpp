@@ -26,6 +26,13 @@ bool is_check_failure(std::string_view line) {
          contains(line, "] Check failed");
 }
 
+/// torch's nccl2 before it aborts: "[E1129 …] [TC][…] Aborting process on rank 1 due to error - nccl hit async error:
+/// …". Where this begins in the line; npos: it is none.
+std::size_t find_nccl2_abort(std::string_view line) {
+  auto begin = line.find("Aborting process on rank ");
+  return begin == line.npos || line.find(" due to ", begin) == line.npos ? line.npos : begin;
+}
+
 bool is_assertion(std::string_view line) { return contains(line, ": Assertion `") && line.ends_with("' failed."); }
 
 bool is_native_frame(std::string_view line) {
@@ -95,6 +102,7 @@ NativeError read(std::span<const std::string> lines, std::size_t begin) {
   if (is_sanitizer_report(lines[begin])) read_stack(lines, error);
   if (lines[begin].starts_with(kOfFaulthandler)) read_threads(lines, error);
   if (lines[begin].starts_with("terminate called")) read_exception(lines, error);
+  if (auto said = find_nccl2_abort(lines[begin]); said != std::string::npos) error.statement[0].erase(0, said);
   return error;
 }
 
@@ -118,7 +126,8 @@ bool starts_native_error(std::string_view line) {
                                                     "malloc(): ",
                                                     "corrupted size vs. prev_size"};
   bool known = std::any_of(kStarts.begin(), kStarts.end(), [&](auto start) { return line.starts_with(start); });
-  return known || is_sanitizer_report(line) || is_assertion(line) || is_check_failure(line);
+  return known || is_sanitizer_report(line) || is_assertion(line) || is_check_failure(line) ||
+         find_nccl2_abort(line) != line.npos;
 }
 
 std::optional<NativeError> find_native_error(std::span<const std::string> lines) {

@@ -11,8 +11,8 @@ bool contains_any(std::string_view text, std::span<const std::string_view> words
   return std::any_of(words.begin(), words.end(), [&](auto word) { return text.find(word) != text.npos; });
 }
 
-// As torch 2.4 to 2.15, gloo and NCCL 2.14 to 2.28 put it.
-constexpr std::array<std::string_view, 24> kLostPeerTexts{
+// As torch 2.4 to 2.15, gloo and NCCL 2.14 to 2.30 put it. A test finds those of torch 2.15 in its libraries.
+constexpr std::array<std::string_view, 27> kLostPeerTexts{
     "Connection closed by peer",         // gloo
     "Connection closed by remote peer",  // NCCL
     "Connection reset by peer",          // the C library
@@ -37,18 +37,25 @@ constexpr std::array<std::string_view, 24> kLostPeerTexts{
     "NCCL communicator was aborted",
     "NCCL operations have failed or timed out",
     "Watchdog caught collective operation timeout",
+    "timeout watchdog detected operation timeout",  // nccl2
+    "timeout - collective operation timed out",
+    "Work timed out during finalize",
 };
 
 // A port that is taken is a DistNetworkError too, but nobody else's fault. A GPU that fails ends collectives as well.
-constexpr std::array<std::string_view, 6> kOwnFault{"EADDRINUSE",
+constexpr std::array<std::string_view, 7> kOwnFault{"EADDRINUSE",
                                                     "ddress already in use",
                                                     "has failed to listen",
                                                     "device-side assert triggered",
                                                     "an illegal memory access was encountered",
-                                                    "uncorrectable ECC error encountered"};
+                                                    "uncorrectable ECC error encountered",
+                                                    "unhandled cuda error"};
 
-constexpr std::array<std::string_view, 3> kTimeout{"Watchdog caught collective operation timeout",  // NCCL
-                                                   "Timed out waiting ",                            // gloo
+constexpr std::array<std::string_view, 6> kTimeout{"Watchdog caught collective operation timeout",  // NCCL
+                                                   "timeout watchdog detected operation timeout",   // nccl2
+                                                   "timeout - collective operation timed out",
+                                                   "Work timed out during finalize",
+                                                   "Timed out waiting ",  // gloo
                                                    "Application timeout caused pair closure"};
 
 constexpr std::array<std::string_view, 4> kStoreTimeout{"wait timeout after ", "waiting for clients", "DistStoreError",

@@ -151,6 +151,18 @@ TEST_CASE("each simulated node has GPUs of its own, since its local ranks count 
   CHECK(value(environment(with_gpus(4, 2), machine, 3), "CUDA_VISIBLE_DEVICES") == "6,7");
 }
 
+TEST_CASE("ranks with several GPUs have the nccl that has more than one device a group") {
+  auto nccl = [](int devices_per_rank, int gpus, Environment own) {
+    auto options = with_gpus(8);
+    options.size.devices_per_rank = devices_per_rank;
+    return value(environment(options, {"here", gpus, 8, std::move(own)}, 1), "TORCH_DIST_USE_NCCL2");
+  };
+  CHECK(nccl(2, 8, {}) == "0");
+  CHECK(nccl(1, 8, {}) == "(unset)");
+  CHECK(nccl(2, 0, {}) == "(unset)");
+  CHECK(nccl(2, 8, {{"TORCH_DIST_USE_NCCL2", "1"}}) == "(unset)");
+}
+
 TEST_CASE("ranks that share GPUs are dealt over them, and are hosts of their own for NCCL") {
   Machine machine{"here", 2, 8, {{"CUDA_VISIBLE_DEVICES", "5,GPU-8a1b"}}};
   Options options = with_gpus(6);
@@ -166,6 +178,7 @@ TEST_CASE("ranks that share GPUs are dealt over them, and are hosts of their own
     CHECK(value(actual, "GROUP_WORLD_SIZE") == "6");
     CHECK(value(actual, "NCCL_SOCKET_IFNAME") == "=lo");
     CHECK(value(actual, "NCCL_NET") == "Socket");
+    CHECK(value(actual, "TORCH_DIST_USE_NCCL2") == "0");
     hosts.insert(value(actual, "NCCL_HOSTID"));
   }
   CHECK(hosts.size() == 6);

@@ -18,6 +18,13 @@ std::vector<CollectiveGroup> recorded(const std::string& name, std::size_t most 
   return *groups;
 }
 
+/// A string in a pickle.
+std::string text(const std::string& value) {
+  std::string size;
+  for (int i = 0; i < 4; ++i) size += static_cast<char>(value.size() >> (8 * i));
+  return "X" + size + value;
+}
+
 }  // namespace
 
 TEST_CASE("what three versions of torch have recorded") {
@@ -45,12 +52,25 @@ TEST_CASE("of each group only the last calls are kept") {
   CHECK(groups[0].calls[1].operation == "broadcast");
 }
 
-TEST_CASE("what goes to the coordinator of a made-up record is small") {
-  const auto text = [](const std::string& value) {
-    std::string size;
-    for (int i = 0; i < 4; ++i) size += static_cast<char>(value.size() >> (8 * i));
-    return "X" + size + value;
+TEST_CASE("a call that a GPU has begun is told from one that waits") {
+  const auto call = [](const std::string& state, const std::string& started) {
+    return "}(" + text("process_group") + "(" + text("0") + "t" + text("profiling_name") + text("nccl:all_reduce") +
+           text("state") + text(state) + text("time_discovered_started_ns") + started + "u";
   };
+  const std::string moment("\x8a\x08\x01\x02\x03\x04\x05\x06\x07\x08", 10);
+  const auto record = "\x80\x02}(" + text("entries") + "](" + call("completed", moment) + call("started", moment) +
+                      call("scheduled", "N") + "eu.";
+  auto groups = read_flight_record(record, 10);
+  REQUIRE(groups.has_value());
+  REQUIRE(groups->size() == 1);
+  const auto& calls = groups->front().calls;
+  REQUIRE(calls.size() == 3);
+  CHECK((calls[0].started && calls[0].completed));
+  CHECK((calls[1].started && !calls[1].completed));
+  CHECK_FALSE((calls[2].started || calls[2].completed));
+}
+
+TEST_CASE("what goes to the coordinator of a made-up record is small") {
   std::string entries;
   std::string configured;
   for (int i = 0; i < 1000; ++i) {

@@ -15,11 +15,11 @@ namespace {
 constexpr std::int64_t kMegabyte = 1 << 20;
 
 CollectiveCall all_reduce(std::int64_t number, bool completed = true) {
-  return {number, "all_reduce", "[262144] float32", "float32", kMegabyte, "train.py:31", completed, false, 8000};
+  return {number, "all_reduce", "[262144] float32", "float32", kMegabyte, "train.py:31", completed, false, 8000, false};
 }
 
 CollectiveCall another(std::int64_t number, const char* operation, const char* shape, const char* where) {
-  return {number, operation, shape, "float32", kMegabyte, where, false, false, 8000};
+  return {number, operation, shape, "float32", kMegabyte, where, false, false, 8000, false};
 }
 
 Evidence with_calls(std::vector<CollectiveCall> calls, std::vector<int> members = {}) {
@@ -67,6 +67,24 @@ TEST_CASE("another operation, or another shape, is what the few did") {
     return with_calls({another(16, "all_to_all", other_shape, "moe.py:9")});  // may differ
   };
   CHECK(summary({uneven("[3] float32"), uneven("[4] float32")}) == "no hang");
+}
+
+TEST_CASE("a rank whose GPU has not begun what all have called is named, where the records tell") {
+  auto rank = [](bool begun, bool tells = true) {
+    auto before = all_reduce(15);
+    auto call = all_reduce(16, false);
+    before.started = tells;
+    call.started = begun;
+    return with_calls({before, call});
+  };
+  auto hang = find_hang(ended({rank(true), rank(false), rank(true)}), policy_for(3));
+  REQUIRE(hang.has_value());
+  CHECK(hang->culprits == ranks({1}));
+  CHECK(hang->summary ==
+        "rank 1 called all_reduce 16 (1 MB float32, train.py:31), but the GPU did not begin it: ranks 0, 2 waited 8 s");
+  CHECK(summary({rank(true), rank(true)}) == "no hang");
+  CHECK(summary({rank(false), rank(false)}) == "no hang");
+  CHECK(summary({rank(false, false), rank(true)}) == "no hang");
 }
 
 TEST_CASE("only members of a group are missed there, and only those of whom something is known if there are any") {

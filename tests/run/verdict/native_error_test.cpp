@@ -51,6 +51,24 @@ TEST_CASE("errors right after each other are one: the first") {
   CHECK(error->frames == Lines{"  File \"train.py\", line 3 in step"});
 }
 
+TEST_CASE("torch's nccl2 says why it aborts, and Python where") {
+  Lines lines{
+      "[rank1]:[E1129 11:08:02.364 ProcessGroupNCCL.cpp:503] [TC][rank=1][name=0] Aborting process on rank 1 due to "
+      "error "
+      "- nccl hit async error: remote process exited or there was a network error",
+      "[rank1]:[E1129 11:08:02.370 Recorder.cpp:12] Flight Recorder trace successfully dumped.",
+      "Fatal Python error: Aborted",
+      "",
+      "Thread 0x1 (most recent call first):",
+      "  File \"train.py\", line 3 in step"};
+  auto error = find_native_error(lines);
+  REQUIRE(error);
+  CHECK(error->statement ==
+        Lines{"Aborting process on rank 1 due to error - nccl hit async error: remote process exited "
+              "or there was a network error"});
+  CHECK(error->frames == Lines{lines[5]});
+}
+
 TEST_CASE("how native errors begin") {
   for (const char* line :
        {"terminate called without an active exception", "double free or corruption (out)",

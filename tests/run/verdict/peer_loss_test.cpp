@@ -17,6 +17,11 @@ TEST_CASE("words of those who lost a peer") {
            "a network error, NCCL version 2.28.8",
            "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
            "  what():  NCCL communicator was aborted on rank 1. ",
+           "Aborting process on rank 1 due to error - nccl hit async error: remote process exited or there was a "
+           "network "
+           "error",
+           "Aborting process on rank 1 due to timeout - timeout watchdog detected operation timeout",
+           "RuntimeError: Work timed out during finalize",
            "  what():  [PG 1 Rank 7] Process group watchdog thread terminated with exception: [Rank 7] Watchdog caught "
            "collective operation timeout: WorkNCCL(SeqNum=199)",
            "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed. Did the "
@@ -43,12 +48,26 @@ TEST_CASE("words of those with a trouble of their own") {
            "29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB.",
            "ncclUnhandledCudaError: Call to CUDA function failed.",
+           "Aborting process on rank 1 due to error - nccl hit async error: unhandled cuda error (run with "
+           "NCCL_DEBUG=INFO for details)",
+           "pycurl.error: (28, 'Operation timed out after 5001 milliseconds with 0 bytes received')",
            "CUDA error: device-side assert triggered. NCCL communicator was aborted on rank 1.",
            "",
        }) {
     INFO(words);
     CHECK_FALSE(tells_of_lost_peer(words));
   }
+}
+
+TEST_CASE("words of a collective that did not end in time") {
+  for (const char* words : {"Watchdog caught collective operation timeout: NCCL operation timed out",
+                            "Aborting process on rank 1 due to timeout - timeout watchdog detected operation timeout",
+                            "Aborting process on rank 1 due to timeout - collective operation timed out",
+                            "RuntimeError: Work timed out during finalize"}) {
+    INFO(words);
+    CHECK(tells_of_timeout(words));
+  }
+  CHECK_FALSE(tells_of_timeout("Aborting process on rank 1 due to error - nccl hit async error: internal error"));
 }
 
 TEST_CASE("words that name who did not come") {

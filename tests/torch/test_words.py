@@ -1,0 +1,84 @@
+"""What the installed torch is: the words by which verdicts know its errors, and what "nccl" is there."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+
+VERDICT = pathlib.Path(__file__).parents[2] / "lib" / "run" / "verdict"
+TABLES = {"peer_loss.cpp": ("kLostPeerTexts", "kTimeout", "kStoreTimeout", "kOwnFault"), "native_error.cpp": ()}
+NOT_OF_TORCH = {
+    "Connection reset by peer",  # the C library
+    "Broken pipe",
+    "ddress already in use",
+}
+NO_MORE = {"failed to recv, got 0 bytes"}  # until torch 2.7
+NCCL2 = "Aborting process on rank ", " due to ", "nccl hit async error"
+
+
+def words_of(file, table):
+    text = (VERDICT / file).read_text()
+    body = re.search(table + r"\{(.*?)\};", text, re.DOTALL)[1]
+    return set(re.findall(r'"((?:[^"\\]|\\.)*)"', body))
+
+
+def found(words):
+    """Those that the libraries of torch, NCCL and CUDA have, or torch's Python code."""
+    site = pathlib.Path(torch.__file__).parents[1]
+    files = [
+        *site.glob("torch/lib/lib*.so*"),
+        *site.glob("torch/distributed/*.py"),
+        *site.glob("nvidia/**/libnccl.so*"),
+    ]
+    files += site.glob("nvidia/**/libcudart.so*")
+    searched = subprocess.run(
+        ["grep", "--text", "--only-matching", "--no-filename", "--fixed-strings", "--file=-", *files],
+        input="\n".join(words).encode(),
+        env={**os.environ, "LC_ALL": "C"},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return {line.decode() for line in searched.stdout.splitlines()}
+
+
+def test_the_words_of_verdicts_are_in_the_installed_torch():
+    words = {word for file, tables in TABLES.items() for table in tables for word in words_of(file, table)}
+    assert len(words) > 30
+    assert words - found(words | set(NCCL2)) - NOT_OF_TORCH == NO_MORE
+    assert set(NCCL2) <= found(NCCL2)
+
+
+MADE = """
+import sys
+import torch.distributed
+assert not torch.distributed.distributed_c10d.Backend._plugins, "the choice would be made at import"
+torch.distributed.distributed_c10d.Backend._ensure_backend_registered("nccl")
+print(torch.distributed.distributed_c10d.Backend._plugins["NCCL"].creator_fn.__name__)
+"""
+
+
+@pytest.mark.parametrize(
+    "chosen, made",
+    [(None, "_create_nccl2_process_group"), ("1", "_create_nccl2_process_group"), ("0", "_create_nccl_process_group")],
+)
+def test_what_nccl_is_is_chosen_by_a_variable(chosen, made):
+    """What docs/gpu.md says of torch 2.15, and where ranks have the older one."""
+    environment = {name: value for name, value in os.environ.items() if name != "TORCH_DIST_USE_NCCL2"}
+    if chosen:
+        environment["TORCH_DIST_USE_NCCL2"] = chosen
+    said = subprocess.run([sys.executable, "-c", MADE], env=environment, stdout=subprocess.PIPE, check=True)
+    assert said.stdout.decode().split() == [made]
+
+
+def test_the_device_that_the_newer_nccl_takes_is_counted_by_local_rank(monkeypatch):
+    """So a rank that sees several devices of its own would have another one than its first."""
+    from torch.distributed import distributed_c10d
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    options = distributed_c10d._DistributedBackendOptions()
+    assert distributed_c10d._nccl2_device(options) == torch.device("cuda", 1)
