@@ -70,6 +70,7 @@ plan::Machine read_machine() {
   machine.gpus = gpus.visible;
   machine.gpu_problem = std::move(gpus.problem);
   machine.other_accelerators = std::move(gpus.uncounted);
+  machine.sliced_gpus = gpus.sliced;
   plan::forget_data_delivery(machine.environment);
   machine.python_packages = python_packages();
   machine.preload_hook = python_part("preload");

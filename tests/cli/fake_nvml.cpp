@@ -1,5 +1,6 @@
 // Stands in for libnvidia-ml.so.1: FAKE_NVML is "gpu pid bytes" for each process that holds memory, with commas between
-// them; FAKE_NVML=hang never answers, mismatch and unloaded are troubles with the driver. Each GPU has 80 GiB.
+// them; FAKE_NVML=hang never answers, mismatch and unloaded are troubles with the driver. Each GPU has 80 GiB. There
+// are eight, of one model, or of several with FAKE_NVML_MIXED.
 #include <unistd.h>
 
 #include <cstdio>
@@ -70,8 +71,14 @@ int nvmlDeviceGetHandleByUUID(const char* uuid, const std::string** device) {
   return 0;
 }
 
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = 8;
+  return 0;
+}
+
 int nvmlDeviceGetName(const std::string* device, char* name, unsigned length) {
-  std::snprintf(name, length, "Fake %s", device->c_str());
+  const bool mixed = std::getenv("FAKE_NVML_MIXED") != nullptr;
+  std::snprintf(name, length, "Fake%s%s", mixed ? " " : "", mixed ? device->c_str() : "");
   return 0;
 }
 int nvmlDeviceGetMemoryInfo(const std::string* device, Memory* memory) {

@@ -49,6 +49,13 @@ def test_more_processes_than_were_made_room_for(launcher, driver):
     assert "held by process 900040: 40.0 GiB, process 900039: 39.0 GiB" in said and "and 36 more" in said
 
 
+def test_a_number_that_may_mean_another_gpu_for_cuda_blames_nobody(launcher, driver):
+    """NVML counts along the bus, and CUDA the fastest first, unless it is told to do as NVML."""
+    where = {"FAKE_NVML": f"3 900001 {GIB}", "CUDA_VISIBLE_DEVICES": "3", "FAKE_NVML_MIXED": "1", **driver}
+    assert "is held by" not in full_gpu(launcher, **where)
+    assert "GPU 3's memory is held by process 900001" in full_gpu(launcher, CUDA_DEVICE_ORDER="PCI_BUS_ID", **where)
+
+
 def test_a_gpu_may_be_named_by_its_uuid(launcher, driver):
     said = full_gpu(launcher, FAKE_NVML=f"GPU-1a2b 900001 {GIB}", CUDA_VISIBLE_DEVICES="GPU-1a2b", **driver)
     assert "; GPU-1a2b's memory is held by process 900001: 1.0 GiB" in said

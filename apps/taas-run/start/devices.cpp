@@ -80,7 +80,8 @@ std::vector<Row> gpu_rows(const plan::Machine& machine) {
   for (int index = 0; index < machine.gpus; ++index) {
     names.push_back(name_of_visible_gpu(index, visible).value_or(std::to_string(index)));
   }
-  auto described = describe_gpus(names, kDriverPatience);
+  auto order = read_gpu_order(find_variable(machine.environment, "CUDA_DEVICE_ORDER"));
+  auto described = describe_gpus(names, order, kDriverPatience);
   std::vector<Row> rows;
   for (std::size_t index = 0; index < names.size(); ++index) {
     Row row{fmt::format("cuda:{}", index), "GPU " + names[index], "unknown: the driver does not say", ""};

@@ -63,16 +63,17 @@ std::vector<run::CollectiveGroup> collectives_in(const HeldPath& flight_record) 
 }
 
 /// Others than the rank itself, whose own memory is free by now.
-void ask_who_holds_gpu(run::Evidence& evidence, int pid) {
-  for (auto& holder : gpu_memory_holders(evidence.gpu, kPatienceWithDriver)) {
+void ask_who_holds_gpu(run::Evidence& evidence, int pid, GpuOrder order) {
+  for (auto& holder : gpu_memory_holders(evidence.gpu, order, kPatienceWithDriver)) {
     if (holder.pid != pid)
       evidence.gpu_holders.push_back({holder.pid, std::move(holder.name), holder.bytes.value_or(0)});
   }
 }
 
 /// The record is of interest of a rank that was stopped too: the others may have waited for it.
-void read_evidence(run::Evidence& evidence, int pid, const HeldPath& flight_record, const HeldPath& error_file) {
-  if (!evidence.gpu.empty()) ask_who_holds_gpu(evidence, pid);
+void read_evidence(run::Evidence& evidence, int pid, GpuOrder order, const HeldPath& flight_record,
+                   const HeldPath& error_file) {
+  if (!evidence.gpu.empty()) ask_who_holds_gpu(evidence, pid, order);
   if (!flight_record.empty()) evidence.collectives = collectives_in(flight_record);
   if (error_file.empty()) return;
   if (auto text = error_file.folder.read(error_file.name, kMostErrorFile)) evidence.error_file = std::move(*text);
@@ -251,8 +252,8 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
     auto found = std::make_shared<Left>(Left{last_words(status), std::nullopt});
     disk.run(
         [=, failed = !status.success(), process = pid, record = start.flight_record, error = start.error_file,
-         watched = preloaded] {
-          read_evidence(found->evidence, process, record, failed ? error : HeldPath());
+         order = read_gpu_order(value_in(start.environment, "CUDA_DEVICE_ORDER")), watched = preloaded] {
+          read_evidence(found->evidence, process, order, record, failed ? error : HeldPath());
           if (!watched || error.empty()) return;
           found->facts = take_facts(error);
           error.folder.remove(error.name + kRaisedSuffix);

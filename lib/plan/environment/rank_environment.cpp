@@ -51,11 +51,11 @@ std::string signal_names(std::vector<int> signals) {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
-/// More ranks on the machine than it has GPUs: --oversubscribe.
+/// More ranks on the machine than it has GPUs (--oversubscribe), or its GPUs are slices.
 bool shares_gpus(const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
   auto ranks = std::int64_t{settings.simulated ? place.world_size : place.local_world_size};
   return settings.device == Device::kGpu && machine.gpus > 0 &&
-         ranks * settings.options.size.devices_per_rank > machine.gpus;
+         (ranks * settings.options.size.devices_per_rank > machine.gpus || (ranks > 1 && has_slices(machine)));
 }
 
 /// Each rank sees its own devices only, from device 0 on, whatever its local rank is.

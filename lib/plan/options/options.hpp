@@ -126,6 +126,7 @@ struct Machine {
   bool submits_jobs = false;            ///< to SLURM, in no job of which it is: it may be a login node
   bool on_terminal = false;             ///< its stdout is one
   std::string other_accelerators = {};  ///< "8 AMD GPUs": not counted in `gpus`
+  int sliced_gpus = 0;                  ///< as in Gpus
 };
 
 // Options travel to agents as JSON.

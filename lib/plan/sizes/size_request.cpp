@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/environment/environment.hpp"
 #include "base/text.hpp"
 #include "plan/options/numbers.hpp"
 
@@ -101,6 +102,11 @@ Result<> check_node_count(std::string_view text) {
 Result<> check_process_count(std::string_view text) {
   if (text == "auto" || text == "gpu" || text == "cpu" || parse_integer(text).value_or(0) > 0) return {};
   return usage_error("not a number of processes, auto, gpu or cpu");
+}
+
+bool has_slices(const Machine& machine) {
+  auto visible = find_variable(machine.environment, "CUDA_VISIBLE_DEVICES");
+  return visible && trim(*visible, " ").starts_with("MIG-");
 }
 
 int ranks_for(int gpus, const SizeOptions& options) { return std::max(1, gpus / options.devices_per_rank); }

@@ -37,6 +37,10 @@ struct NodeResources {
 Error gpus_have_vanished(const std::string& problem,
                          const char* way_out = "CUDA_VISIBLE_DEVICES= or --nproc-per-node cpu");
 
+/// Its GPUs are MIG slices that CUDA_VISIBLE_DEVICES names. CUDA shows a process one of them, and those of one GPU are
+/// one device for NCCL: as if ranks shared a GPU.
+bool has_slices(const Machine& machine);
+
 /// How many ranks so many GPUs of one node are for; at least one, since a node's number may only be a guess.
 int ranks_for(int gpus, const SizeOptions& options);
 

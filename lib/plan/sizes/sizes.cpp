@@ -50,7 +50,7 @@ std::int64_t gpus_for(std::int64_t ranks, int devices_per_rank) { return ranks *
 bool nodes_of_one(const SizeRequest& request, const Machine& machine) {
   bool only_total = request.total && !request.nodes && !request.per_node && !request.most_per_node;
   return only_total && !request.on_cpu && machine.gpus > 0 &&
-         gpus_for(*request.total, request.devices_per_rank) > machine.gpus;
+         (gpus_for(*request.total, request.devices_per_rank) > machine.gpus || has_slices(machine));
 }
 
 Result<std::vector<int>> place(const SizeRequest& request, const SizeOptions& options, const Machine& machine) {
@@ -89,6 +89,9 @@ void add_notices(const SizeRequest& request, const SizeOptions& options, const M
   if (sizes.device == Device::kGpu && gpus_for(total, each) > machine.gpus) {
     sizes.notices.push_back(fmt::format("{} share {}, which is for trying, not for speed: each sees {}",
                                         plural(total, "rank"), plural(machine.gpus, "GPU"), name_view(each)));
+  } else if (sizes.device == Device::kGpu && total > 1 && has_slices(machine)) {
+    sizes.notices.push_back(fmt::format("{} here: {}, each with one of them, as device 0",
+                                        plural(machine.gpus, "MIG slice"), plural(total, "rank")));
   } else if (sizes.device == Device::kGpu && (nodes > 1 || (request.empty() && total > 1))) {
     sizes.notices.push_back(fmt::format("{} here: {}, {}{}", plural(machine.gpus, "GPU"), plural(total, "rank"),
                                         each == 1 ? "one on each GPU" : fmt::format("each on {} GPUs", each), where));
@@ -108,7 +111,17 @@ void add_notices(const SizeRequest& request, const SizeOptions& options, const M
 Result<> check_gpus(const Sizes& sizes, const SizeOptions& options, const Machine& machine) {
   int total = std::accumulate(sizes.ranks_on_node.begin(), sizes.ranks_on_node.end(), 0);
   auto needed = gpus_for(total, options.devices_per_rank);
+  if (sizes.device == Device::kGpu && options.devices_per_rank > 1 && has_slices(machine)) {
+    return usage_error(
+        fmt::format("--devices-per-rank {}: CUDA shows a process one MIG slice", options.devices_per_rank));
+  }
   if (sizes.device == Device::kCpu || needed <= machine.gpus) return {};
+  if (machine.sliced_gpus > 0 && !options.oversubscribe) {
+    return usage_error(
+        fmt::format("{} need {}, and CUDA shows {} here: {} are cut into MIG slices, and "
+                    "CUDA_VISIBLE_DEVICES=MIG-…,MIG-… with the names that nvidia-smi -L shows gives each rank one",
+                    plural(total, "rank"), plural(needed, "GPU"), machine.gpus, plural(machine.sliced_gpus, "GPU")));
+  }
   if (options.oversubscribe) return check_group_fits(machine.gpus, options);
   return usage_error(fmt::format("{} need {}, and this machine has {}: {}, --oversubscribe lets ranks share GPUs",
                                  plural(total, "rank"), plural(needed, "GPU"), machine.gpus, kMoreMachines));

@@ -59,19 +59,24 @@ std::optional<std::string> name_of_visible_gpu(int index, std::optional<std::str
   return std::string(name);
 }
 
-std::vector<GpuMemoryHolder> gpu_memory_holders(const std::string& gpu, std::chrono::milliseconds patience) {
-  auto found = ask_driver(patience, [gpu](const Nvml& driver) { return driver.holders(gpu); });
+GpuOrder read_gpu_order(std::optional<std::string_view> value) {
+  return value == "PCI_BUS_ID" ? GpuOrder::kBus : GpuOrder::kFastestFirst;
+}
+
+std::vector<GpuMemoryHolder> gpu_memory_holders(const std::string& gpu, GpuOrder order,
+                                                std::chrono::milliseconds patience) {
+  auto found = ask_driver(patience, [gpu, order](const Nvml& driver) { return driver.holders(gpu, order); });
   for (auto& holder : found) holder.name = program_name(holder.pid);
   std::ranges::stable_sort(found, std::greater(), [](const auto& holder) { return holder.bytes.value_or(0); });
   return found;
 }
 
-std::vector<std::optional<GpuDescription>> describe_gpus(const std::vector<std::string>& gpus,
+std::vector<std::optional<GpuDescription>> describe_gpus(const std::vector<std::string>& gpus, GpuOrder order,
                                                          std::chrono::milliseconds patience) {
   if (gpus.empty()) return {};
-  return ask_driver(patience, [gpus](const Nvml& driver) {
+  return ask_driver(patience, [gpus, order](const Nvml& driver) {
     std::vector<std::optional<GpuDescription>> found;
-    for (const auto& gpu : gpus) found.push_back(driver.describe(gpu));
+    for (const auto& gpu : gpus) found.push_back(driver.describe(gpu, order));
     return found;
   });
 }

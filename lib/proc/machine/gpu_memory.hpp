@@ -35,6 +35,13 @@ struct DriverLibrary {
   std::string version;  ///< by the name of its file: "550.54.14"; empty: the name does not say
 };
 
+/// What numbers of GPUs mean for a process, by its CUDA_DEVICE_ORDER.
+enum class GpuOrder {
+  kFastestFirst,  ///< CUDA's default: unless all are of one model, numbers are others than the driver's
+  kBus,           ///< PCI_BUS_ID: as for the driver
+};
+GpuOrder read_gpu_order(std::optional<std::string_view> value);
+
 /// Which of the GPUs that a process sees an error is about: "GPU 1 has a total capacity of 79.10 GiB", as torch has it;
 /// 0 in a text that does not say.
 int gpu_of_error(std::string_view text);
@@ -43,14 +50,15 @@ int gpu_of_error(std::string_view text);
 /// its CUDA_VISIBLE_DEVICES. Nothing when there is no such entry.
 std::optional<std::string> name_of_visible_gpu(int index, std::optional<std::string_view> visible);
 
-/// Asks the driver (NVML) who holds memory of a GPU, the most first. Empty when there is no driver, or no answer in
-/// time. NVML is loaded when it is asked, by a thread that is left alone when it hangs, as on a GPU that has fallen off
-/// the bus.
-std::vector<GpuMemoryHolder> gpu_memory_holders(const std::string& gpu, std::chrono::milliseconds patience);
+/// Asks the driver (NVML) who holds memory of a GPU, the most first. Empty when there is no driver, no answer in time,
+/// or when it is not certain which GPU a number means. NVML is loaded when it is asked, by a thread that is left alone
+/// when it hangs, as on a GPU that has fallen off the bus.
+std::vector<GpuMemoryHolder> gpu_memory_holders(const std::string& gpu, GpuOrder order,
+                                                std::chrono::milliseconds patience);
 
 /// Asks the driver in the same way what these GPUs are, in their order; nothing for one that it does not know. Empty
 /// when there is no answer in time.
-std::vector<std::optional<GpuDescription>> describe_gpus(const std::vector<std::string>& gpus,
+std::vector<std::optional<GpuDescription>> describe_gpus(const std::vector<std::string>& gpus, GpuOrder order,
                                                          std::chrono::milliseconds patience);
 
 /// Nothing where programs would find no library either. The driver is not asked.

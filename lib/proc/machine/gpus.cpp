@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPciDevices = "/sys/bus/pci/devices";
+constexpr const char* kCapabilities = "/proc/driver/nvidia/capabilities";
 constexpr const char* kDriverVersion = "/proc/driver/nvidia/version";
 constexpr auto kDriverPatience = std::chrono::seconds(1);
 constexpr int kNvidia = 0x10de, kIntel = 0x8086;
@@ -72,11 +73,34 @@ int gpus_of_driver() {
   return none ? 0 : static_cast<int>(std::distance(entry, end));
 }
 
-bool is_valid_device(std::string_view entry, int installed) {
-  if (entry.starts_with("GPU-") || entry.starts_with("MIG-")) return true;
+constexpr std::string_view kGpuName = "GPU-", kSliceName = "MIG-";
+
+/// What tells an entry of CUDA_VISIBLE_DEVICES from others of its kind; empty: the list ends here.
+std::string_view identity_of(std::string_view entry, std::string_view kind, int installed) {
+  if (!kind.empty()) return entry.starts_with(kind) ? entry : std::string_view();
   int index = 0;
   auto [rest, problem] = std::from_chars(entry.data(), entry.data() + entry.size(), index);
-  return problem == std::errc() && rest == entry.data() + entry.size() && index >= 0 && index < installed;
+  if (problem != std::errc() || index < 0 || index >= installed) return {};
+  return entry.substr(0, static_cast<std::size_t>(rest - entry.data()));
+}
+
+/// The entries of CUDA_VISIBLE_DEVICES up to the first that is none.
+std::vector<std::string_view> valid_entries(std::string_view visible_devices, int installed) {
+  auto kind = visible_devices.starts_with(kGpuName)     ? kGpuName
+              : visible_devices.starts_with(kSliceName) ? kSliceName
+                                                        : std::string_view();
+  std::vector<std::string_view> found;
+  for (auto entry : split(visible_devices, ',')) {
+    auto identity = identity_of(trim(entry, " "), kind, installed);
+    if (identity.empty()) break;
+    found.push_back(identity);
+  }
+  return found;
+}
+
+bool has_one_twice(std::vector<std::string_view> entries) {
+  std::ranges::sort(entries);
+  return std::ranges::adjacent_find(entries) != entries.end();
 }
 
 int read_hexadecimal(const fs::path& file) {
@@ -169,10 +193,19 @@ Gpus look_on_bus(std::optional<std::string_view> visible, bool job_without_gpus)
 
 int count_visible_gpus(std::optional<std::string_view> visible_devices, int installed) {
   if (!visible_devices || installed == 0) return installed;
+  auto entries = valid_entries(trim(*visible_devices, " "), installed);
+  return has_one_twice(entries) ? 0 : static_cast<int>(entries.size());
+}
+
+int count_sliced_gpus(const std::string& folder) {
   int count = 0;
-  for (auto entry : split(*visible_devices, ',')) {
-    if (!is_valid_device(trim(entry, " "), installed)) return count;
-    ++count;
+  std::error_code failed;
+  for (fs::directory_iterator gpu(folder, failed), end; !failed && gpu != end; gpu.increment(failed)) {
+    if (!gpu->path().filename().string().starts_with("gpu")) continue;
+    std::error_code none;
+    fs::directory_iterator slice(gpu->path() / "mig", none);
+    auto is_slice = [](const auto& entry) { return entry.path().filename().string().starts_with("gi"); };
+    if (!none && std::any_of(fs::begin(slice), fs::end(slice), is_slice)) ++count;
   }
   return count;
 }
@@ -221,18 +254,24 @@ std::string version_of_driver(std::string_view text) {
 Gpus find_gpus(const Environment& environment) {
   auto value = find_variable(environment, "CUDA_VISIBLE_DEVICES");
   auto visible = value ? std::optional<std::string_view>(*value) : std::nullopt;
-  if (count_visible_gpus(visible, kNoLimit) == 0) return {};  // whatever there is, nobody is to see it
+  if (visible && valid_entries(trim(*visible, " "), kNoLimit).empty()) return {};  // nobody is to see what there is
   bool job_without_gpus = is_job_without_gpus(environment);
   auto files = count_device_files();
   int listed = files.usable > 0 ? 0 : gpus_of_driver();
   if (files.usable + listed == 0) return look_on_bus(visible, job_without_gpus);
-  int count = count_visible_gpus(visible, files.usable + listed);
+  int installed = files.usable + listed;
+  if (visible && has_one_twice(valid_entries(trim(*visible, " "), installed))) {
+    return {0, fmt::format("CUDA_VISIBLE_DEVICES={} has one twice, and CUDA shows none then", printable(*visible))};
+  }
+  int count = count_visible_gpus(visible, installed);
   if (count == 0) return {};
   if (auto why = name_withheld_gpus(files.all, listed); !why.empty()) {
     return job_without_gpus ? Gpus() : Gpus{0, std::move(why)};
   }
   if (auto trouble = trouble_with_driver(); !trouble.empty()) return {0, std::move(trouble)};
-  return {count};
+  int sliced = count_sliced_gpus(kCapabilities);
+  if (sliced > 0 && !visible) count = std::max(1, count - sliced);
+  return {count, {}, {}, sliced};
 }
 
 }  // namespace taas

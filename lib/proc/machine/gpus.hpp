@@ -15,15 +15,21 @@ struct Gpus {
   int visible = 0;             ///< GPUs that a CUDA program started now would see
   std::string problem = {};    ///< why it would see none, although the machine has some and nobody hid them
   std::string uncounted = {};  ///< "8 AMD GPUs": other accelerators, where there is no GPU of NVIDIA's
+  int sliced = 0;              ///< of those that are installed: cut into MIG slices, of which CUDA shows one at most
 };
 
 /// Found without CUDA: by device files, by what the driver lists and, where there are neither, on the PCI bus. The
 /// driver's library is asked only where versions do not fit. `environment` is that of this process.
 Gpus find_gpus(const Environment& environment);
 
-/// How many of the installed GPUs a value of CUDA_VISIBLE_DEVICES leaves: numbers, GPU and MIG names; as CUDA does, all
-/// from the first invalid entry on is ignored. No value: all.
+/// How many of the installed GPUs a value of CUDA_VISIBLE_DEVICES leaves: numbers, or names of GPUs, or of MIG slices,
+/// whichever the first entry is. As CUDA does, all from the first invalid entry on is ignored, numbers may have letters
+/// behind them, and where one is there twice there is none. No value: all. Slices are counted as if each had a process
+/// of its own, which is how ranks get them: CUDA shows a process one.
 int count_visible_gpus(std::optional<std::string_view> visible_devices, int installed);
+
+/// GPUs that have MIG slices, of what /proc/driver/nvidia/capabilities has.
+int count_sliced_gpus(const std::string& folder);
 
 /// A function of a device on the PCI bus, as /sys/bus/pci/devices shows it.
 struct PciDevice {

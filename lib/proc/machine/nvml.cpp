@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <utility>
 
 namespace taas {
 namespace {
@@ -30,6 +31,7 @@ struct MemoryInfo {
 };
 
 using Simple = int (*)();
+using Count = int (*)(unsigned* count);
 using ByIndex = int (*)(unsigned index, Device* device);
 using ByUuid = int (*)(const char* uuid, Device* device);
 using Name = int (*)(Device device, char* name, unsigned length);
@@ -41,12 +43,38 @@ Function find(void* library, const char* name) {
   return library == nullptr ? nullptr : reinterpret_cast<Function>(::dlsym(library, name));
 }
 
-bool find_device(void* library, const std::string& gpu, Device& device) {
+bool by_number(void* library, unsigned index, Device& device) {
+  auto ask = find<ByIndex>(library, "nvmlDeviceGetHandleByIndex_v2");
+  return ask != nullptr && ask(index, &device) == kSuccess;
+}
+
+std::string name_of(void* library, Device device) {
+  auto ask = find<Name>(library, "nvmlDeviceGetName");
+  std::array<char, kLongestName> name{};
+  return ask != nullptr && ask(device, name.data(), name.size()) == kSuccess ? name.data() : "";
+}
+
+/// Of one model, and so equally fast: then CUDA has the order of the bus, which NVML always has.
+bool all_are_alike(void* library) {
+  auto ask = find<Count>(library, "nvmlDeviceGetCount_v2");
+  unsigned count = 0;
+  if (ask == nullptr || ask(&count) != kSuccess) return false;
+  std::string first;
+  for (unsigned index = 0; index < count; ++index) {
+    Device device = nullptr;
+    if (!by_number(library, index, device)) return false;
+    auto name = name_of(library, device);
+    if (index == 0) first = name;
+    if (name.empty() || name != first) return false;
+  }
+  return true;
+}
+
+bool find_device(void* library, const std::string& gpu, GpuOrder order, Device& device) {
   if (!gpu.empty() && std::isdigit(static_cast<unsigned char>(gpu[0])) != 0) {
     unsigned index = 0;
     std::from_chars(gpu.data(), gpu.data() + gpu.size(), index);
-    auto by_index = find<ByIndex>(library, "nvmlDeviceGetHandleByIndex_v2");
-    return by_index != nullptr && by_index(index, &device) == kSuccess;
+    return (order == GpuOrder::kBus || all_are_alike(library)) && by_number(library, index, device);
   }
   auto by_uuid = find<ByUuid>(library, "nvmlDeviceGetHandleByUUID");
   return by_uuid != nullptr && by_uuid(gpu.c_str(), &device) == kSuccess;
@@ -94,10 +122,10 @@ DriverState Nvml::state() const {
   return answer_ == kVersionMismatch ? DriverState::kOtherVersion : DriverState::kUnknown;
 }
 
-std::vector<GpuMemoryHolder> Nvml::holders(const std::string& gpu) const {
+std::vector<GpuMemoryHolder> Nvml::holders(const std::string& gpu, GpuOrder order) const {
   Device device = nullptr;
   std::vector<GpuMemoryHolder> found;
-  if (!initialised_ || !find_device(library_, gpu, device)) return found;
+  if (!initialised_ || !find_device(library_, gpu, order, device)) return found;
   for (const auto& process : running(library_, device)) {
     auto bytes = process.used == kNotAvailable ? std::nullopt : std::optional<std::uint64_t>(process.used);
     found.push_back({static_cast<int>(process.pid), {}, bytes});
@@ -105,16 +133,15 @@ std::vector<GpuMemoryHolder> Nvml::holders(const std::string& gpu) const {
   return found;
 }
 
-std::optional<GpuDescription> Nvml::describe(const std::string& gpu) const {
+std::optional<GpuDescription> Nvml::describe(const std::string& gpu, GpuOrder order) const {
   Device device = nullptr;
-  if (!initialised_ || !find_device(library_, gpu, device)) return std::nullopt;
-  auto ask_name = find<Name>(library_, "nvmlDeviceGetName");
+  if (!initialised_ || !find_device(library_, gpu, order, device)) return std::nullopt;
   auto ask_memory = find<Memory>(library_, "nvmlDeviceGetMemoryInfo");
-  std::array<char, kLongestName> name{};
+  auto name = name_of(library_, device);
   MemoryInfo memory{};
-  if (ask_name == nullptr || ask_name(device, name.data(), name.size()) != kSuccess) return std::nullopt;
+  if (name.empty()) return std::nullopt;
   if (ask_memory == nullptr || ask_memory(device, &memory) != kSuccess) return std::nullopt;
-  return GpuDescription{name.data(), memory.total, memory.free};
+  return GpuDescription{std::move(name), memory.total, memory.free};
 }
 
 }  // namespace taas

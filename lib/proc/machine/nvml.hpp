@@ -21,10 +21,11 @@ class Nvml {
   static std::optional<std::string> file();
 
   [[nodiscard]] DriverState state() const;
-  /// Of compute processes; without their names. Empty when the library or the GPU is not there.
-  std::vector<GpuMemoryHolder> holders(const std::string& gpu) const;
-  /// Nothing when the library or the GPU is not there.
-  std::optional<GpuDescription> describe(const std::string& gpu) const;
+  /// Of compute processes; without their names. Empty when the library or the GPU is not there, or when a number may
+  /// mean another GPU for CUDA.
+  std::vector<GpuMemoryHolder> holders(const std::string& gpu, GpuOrder order) const;
+  /// Nothing in the same cases.
+  std::optional<GpuDescription> describe(const std::string& gpu, GpuOrder order) const;
 
  private:
   void* library_ = nullptr;  ///< never unloaded: it may have threads

@@ -164,14 +164,14 @@ TEST_CASE("ranks with several GPUs have the nccl that has more than one device a
 }
 
 TEST_CASE("ranks that share GPUs are dealt over them, and are hosts of their own for NCCL") {
-  Machine machine{"here", 2, 8, {{"CUDA_VISIBLE_DEVICES", "5,GPU-8a1b"}}};
+  Machine machine{"here", 2, 8, {{"CUDA_VISIBLE_DEVICES", "5,7"}}};
   Options options = with_gpus(6);
   options.size.oversubscribe = true;
   const RunAddresses here{"127.0.0.1", 1, true, "", "", "", ""};
   std::set<std::string> hosts;
   for (int rank = 0; rank < 6; ++rank) {
     auto actual = environment(options, machine, rank, {}, here);
-    CHECK(value(actual, "CUDA_VISIBLE_DEVICES") == (rank % 2 == 0 ? "5" : "GPU-8a1b"));
+    CHECK(value(actual, "CUDA_VISIBLE_DEVICES") == (rank % 2 == 0 ? "5" : "7"));
     CHECK(value(actual, "LOCAL_RANK") == "0");
     CHECK(value(actual, "LOCAL_WORLD_SIZE") == "1");
     CHECK(value(actual, "GROUP_RANK") == std::to_string(rank));
@@ -182,6 +182,19 @@ TEST_CASE("ranks that share GPUs are dealt over them, and are hosts of their own
     hosts.insert(value(actual, "NCCL_HOSTID"));
   }
   CHECK(hosts.size() == 6);
+}
+
+TEST_CASE("slices of GPUs are given to one rank each, and are a shared GPU for NCCL") {
+  Machine machine{"here", 4, 8, {{"CUDA_VISIBLE_DEVICES", "MIG-a, MIG-b,MIG-c,MIG-d"}}};
+  const char* slices[] = {"MIG-a", "MIG-b", "MIG-c", "MIG-d"};
+  for (int rank = 0; rank < 4; ++rank) {
+    auto actual = environment(with_gpus(4), machine, rank);
+    CHECK(value(actual, "CUDA_VISIBLE_DEVICES") == slices[rank]);
+    CHECK(value(actual, "LOCAL_RANK") == "0");
+    CHECK(value(actual, "LOCAL_WORLD_SIZE") == "1");
+    CHECK(value(actual, "NCCL_HOSTID").ends_with("rank-" + std::to_string(rank)));
+  }
+  CHECK(value(environment(with_gpus(1), machine, 0), "NCCL_HOSTID") == "(unset)");
 }
 
 TEST_CASE("a node of several that shares its GPUs keeps its size, and each rank sees one device") {

@@ -217,4 +217,24 @@ TEST_CASE("impossible and contradicting sizes are named") {
   for (const auto& row : rows) CHECK(error_of(row.options, machine(0)) == row.message);
 }
 
+TEST_CASE("slices of GPUs are devices, of which each rank has one") {
+  Machine slices{"here", 3, 4, {{"CUDA_VISIBLE_DEVICES", "MIG-a,MIG-b,MIG-c"}}};
+  auto all = decide_sizes(size({}), slices);
+  REQUIRE(all.has_value());
+  CHECK(all->ranks_on_node == std::vector<int>{3});
+  CHECK(all->notices == std::vector<std::string>{"3 MIG slices here: 3 ranks, each with one of them, as device 0"});
+  CHECK(decide_sizes(size(3), slices)->ranks_on_node == std::vector<int>{1, 1, 1});
+  auto several = size(2);
+  several.devices_per_rank = 2;
+  CHECK(error_of(several, slices) == "--devices-per-rank 2: CUDA shows a process one MIG slice");
+}
+
+TEST_CASE("who asks for more GPUs than CUDA shows of sliced ones is told how slices are named") {
+  auto sliced = machine(1);
+  sliced.sliced_gpus = 2;
+  CHECK(error_of(size(4), sliced) ==
+        "4 ranks need 4 GPUs, and CUDA shows 1 here: 2 GPUs are cut into MIG slices, and "
+        "CUDA_VISIBLE_DEVICES=MIG-…,MIG-… with the names that nvidia-smi -L shows gives each rank one");
+}
+
 }  // namespace sizes_test

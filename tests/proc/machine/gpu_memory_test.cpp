@@ -24,7 +24,7 @@ TEST_CASE("a GPU that a process sees has the driver's name") {
 }
 
 TEST_CASE("without a driver nobody holds a GPU's memory") {
-  CHECK(gpu_memory_holders("no such GPU", std::chrono::seconds(10)).empty());
+  CHECK(gpu_memory_holders("no such GPU", GpuOrder::kBus, std::chrono::seconds(10)).empty());
 }
 
 }  // namespace proc_gpu_memory_test

@@ -1,6 +1,9 @@
 #include "proc/machine/gpus.hpp"
 
+#include <filesystem>
+
 #include "catch.hpp"
+#include "proc/processes.hpp"
 
 namespace gpus_test {
 
@@ -27,6 +30,31 @@ TEST_CASE("CUDA_VISIBLE_DEVICES leaves as many GPUs as CUDA would see") {
   CHECK(count_visible_gpus("GPU-8932f937-d72c,GPU-3a23", 8) == 2);
   CHECK(count_visible_gpus("MIG-54f2f8a5-33b2,MIG-9f1c", 1) == 2);
   CHECK(count_visible_gpus("0,1", 0) == 0);
+}
+
+TEST_CASE("CUDA_VISIBLE_DEVICES is read as CUDA reads it") {
+  CHECK(count_visible_gpus("0,0", 8) == 0);
+  CHECK(count_visible_gpus("1,0,1", 8) == 0);
+  CHECK(count_visible_gpus("0,9,0", 8) == 1);
+  CHECK(count_visible_gpus("GPU-1a,GPU-1a", 8) == 0);
+  CHECK(count_visible_gpus("1gpu2,2ampere", 8) == 2);
+  CHECK(count_visible_gpus("0,GPU-8932f937", 8) == 1);
+  CHECK(count_visible_gpus("GPU-8932f937,0", 8) == 1);
+  CHECK(count_visible_gpus("MIG-54f2f8a5,GPU-8932f937", 8) == 1);
+  CHECK(count_visible_gpus(" MIG-54f2f8a5, MIG-9f1c", 8) == 2);
+}
+
+TEST_CASE("GPUs that are cut into slices are those whose capabilities have some") {
+  const test::TemporaryFolder folder;
+  const auto make = [&](const char* path) { std::filesystem::create_directories(folder.path() + "/" + path); };
+  CHECK(count_sliced_gpus(folder.path() + "/none") == 0);
+  make("mig");
+  make("gpu0/mig");
+  CHECK(count_sliced_gpus(folder.path()) == 0);
+  make("gpu1/mig/gi1/ci0");
+  make("gpu1/mig/gi2/ci0");
+  make("gpu2/mig/gi7/ci0");
+  CHECK(count_sliced_gpus(folder.path()) == 2);
 }
 
 TEST_CASE("hiding all GPUs hides all GPUs") {

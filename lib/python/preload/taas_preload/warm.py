@@ -84,6 +84,20 @@ def _one_line(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
+_ACCELERATORS = (
+    "/dev/nvidia",  # NVIDIA; Tegra: nvhost and nvmap; in Windows' Linux: dxg
+    "/dev/nvhost",
+    "/dev/nvmap",
+    "/dev/dxg",
+    "/dev/kfd",  # AMD
+    "/dev/dri/",
+    "/dev/accel",  # TPU, Gaudi and others by the kernel's own subsystem
+    "/dev/hl",  # Gaudi
+    "/dev/davinci",  # Ascend
+    "/dev/neuron",
+)
+
+
 def _check_devices() -> None:
     """A process that is forked after CUDA was initialised cannot use it."""
     torch = sys.modules.get("torch")
@@ -95,7 +109,7 @@ def _check_devices() -> None:
             target = os.readlink(f"/proc/self/fd/{number}")
         except OSError:
             continue
-        if target.startswith(("/dev/nvidia", "/dev/kfd", "/dev/dri/")):
+        if target.startswith(_ACCELERATORS):
             raise Refusal(f"an imported module opened {target}, which no forked process can use")
 
 
