@@ -61,15 +61,15 @@ def test_the_list_has_every_check_once_with_what_it_shows():
 def test_what_was_green_is_recorded_and_what_was_not_leaves_what_was_known(tmp_path):
     file = tmp_path / "seen.json"
     file.write_text('{"two": "2026-01-01 on another machine"}')
-    checks = [Check(name, "something", None) for name in ("one", "two", "three")]
+    checks = [Check(name, "shows it", None) for name in ("one", "two", "three")]
     results = [Result(check, state, "") for check, state in zip(checks, (GREEN, RED, SKIPPED))]
     seen.record(
-        results, machine.parse_gpus(TWO_GPUS), machine.Versions("2.15.0", "13", "2.30.7"), "abc", "2026-11-29", file
+        results, machine.parse_gpus(TWO_GPUS), machine.Versions("2.15.0", "13", "2.30.7"), "a", "2026-11-29", file
     )
     assert [seen.line(check, seen.read(file)) for check in checks] == [
-        "one                green 2026-11-29 on 2 × NVIDIA H100 80GB HBM3, torch 2.15.0, NCCL 2.30.7, commit abc: something",
-        "two                green 2026-01-01 on another machine: something",
-        "three              never run: something",
+        "one                green 2026-11-29 on 2 × NVIDIA H100 80GB HBM3, torch 2.15.0, NCCL 2.30.7, commit a: shows it",
+        "two                green 2026-01-01 on another machine: shows it",
+        "three              never run: shows it",
     ]
 
 

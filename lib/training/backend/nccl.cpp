@@ -12,18 +12,21 @@
 #include "base/ids.hpp"
 #include "taas/error.hpp"
 #include "training/backend/backends.hpp"
+#include "training/backend/versions.hpp"
 
 namespace taas {
 namespace {
 
-/// What the plugin exports (nccl_plugin.cpp); both let c10 exceptions pass.
+/// What the plugin exports (nccl_plugin.cpp); it lets c10 exceptions pass.
 using MakeNccl = void (*)(const BackendArguments& arguments, c10::intrusive_ptr<c10d::Backend>& result);
 using GpuUuid = void (*)(int index, std::string& result);
+using NcclVersions = void (*)(int& built, int& loaded);
 
 /// The plugin and why it is not there. Never unloaded: libtorch registers itself in tables that outlive everything.
 struct Plugin {
   MakeNccl make = nullptr;
   GpuUuid uuid = nullptr;
+  NcclVersions versions = nullptr;
   std::string problem;
   bool broken = false;  ///< there is a driver, but no plugin
 };
@@ -47,6 +50,7 @@ Plugin load() {
   if (void* library = open_plugin()) {
     loaded.make = reinterpret_cast<MakeNccl>(::dlsym(library, "taas_make_nccl"));
     loaded.uuid = reinterpret_cast<GpuUuid>(::dlsym(library, "taas_gpu_uuid"));
+    loaded.versions = reinterpret_cast<NcclVersions>(::dlsym(library, "taas_nccl_versions"));
   } else {
     loaded.problem = ::dlerror();
     loaded.broken = true;
@@ -78,6 +82,13 @@ void require_gpu() {
   throw ConfigError("nccl cannot be used: " + (plugin().make ? "no GPU is visible" : plugin().problem));
 }
 
+void check_nccl() {
+  int built = 0;
+  int loaded = 0;
+  plugin().versions(built, loaded);
+  if (auto why = difference_of_nccl(built, loaded); !why.empty()) throw ConfigError(why);
+}
+
 /// The launcher's default, or nobody's choice.
 void end_with_the_process() {
   constexpr const char* kName = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
@@ -103,6 +114,7 @@ std::string gpu_name(int index) {
 
 c10::intrusive_ptr<c10d::Backend> make_nccl(const BackendArguments& arguments, int gpu) {
   require_gpu();
+  check_nccl();
   end_with_the_process();
   c10::intrusive_ptr<c10d::Backend> backend;
   plugin().make(arguments, backend);

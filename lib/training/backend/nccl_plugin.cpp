@@ -1,5 +1,6 @@
 #include <c10/cuda/CUDAException.h>
 #include <cuda_runtime_api.h>
+#include <nccl.h>
 
 #include <cstdio>
 #include <string>
@@ -13,6 +14,11 @@ extern "C" void taas_make_nccl(const taas::BackendArguments& arguments, c10::int
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = arguments.timeout;
   result = c10::make_intrusive<c10d::ProcessGroupNCCL>(arguments.store, arguments.rank, arguments.world_size, options);
+}
+
+extern "C" void taas_nccl_versions(int& built, int& loaded) {
+  built = NCCL_VERSION_CODE;
+  ncclGetVersion(&loaded);
 }
 
 /// "GPU-8a1b…" of a visible GPU, as nvidia-smi has it.

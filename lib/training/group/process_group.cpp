@@ -21,6 +21,7 @@
 #include "training/backend/backend_choice.hpp"
 #include "training/backend/backends.hpp"
 #include "training/backend/c10_error.hpp"
+#include "training/backend/versions.hpp"
 #include "training/group/named_backend.hpp"
 #include "training/group/process_group_state.hpp"
 #include "training/group/rendezvous.hpp"
@@ -215,6 +216,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> summing_by(const ProcessGroupState& state
 }
 
 ProcessGroup init(const InitOptions& options) {
+  check_torch();
   const auto environment = read_environment(process_variable);
   begin_log(environment);
   if (environment.world_size == 1) return alone(environment, options);

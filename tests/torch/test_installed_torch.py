@@ -45,6 +45,7 @@ def found(words):
     return {line.decode() for line in searched.stdout.splitlines()}
 
 
+@pytest.mark.gate
 def test_the_words_of_verdicts_are_in_the_installed_torch():
     words = {word for file, tables in TABLES.items() for table in tables for word in words_of(file, table)}
     assert len(words) > 30
@@ -82,3 +83,39 @@ def test_the_device_that_the_newer_nccl_takes_is_counted_by_local_rank(monkeypat
     monkeypatch.setenv("LOCAL_RANK", "3")
     options = distributed_c10d._DistributedBackendOptions()
     assert distributed_c10d._nccl2_device(options) == torch.device("cuda", 1)
+
+
+BUILD = pathlib.Path(os.environ["TAAS_RUN"]).parents[1]
+
+
+@pytest.mark.gate
+def test_the_nccl_plugin_finds_all_it_calls_in_the_installed_torch_and_nccl():
+    """With RTLD_NOW, without a driver; what is called of NCCL is there."""
+    program = f"""
+import ctypes, os
+import torch
+plugin = ctypes.CDLL({str(BUILD / "lib" / "libtaas_nccl.so")!r}, mode=os.RTLD_NOW)
+built, loaded = ctypes.c_int(), ctypes.c_int()
+plugin.taas_nccl_versions(ctypes.byref(built), ctypes.byref(loaded))
+print(built.value, loaded.value)
+assert plugin.taas_make_nccl and plugin.taas_gpu_uuid
+"""
+    said = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    assert said[0] == said[1] and int(said[0]) > 20000
+
+
+def test_a_program_with_another_torch_than_libtaas_was_built_with_ends_with_one_line(tmp_path):
+    other = tmp_path / "other.c"
+    other.write_text("unsigned long long aoti_torch_abi_version(void) { return 2ULL << 56 | 9ULL << 48; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "other.so", other], check=True)
+    ended = subprocess.run(
+        [BUILD / "bin" / "train", "--epochs", "1"],
+        env={**os.environ, "LD_PRELOAD": str(tmp_path / "other.so"), "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    major, minor = torch.__version__.split(".")[:2]
+    assert ended.returncode == 2 and ended.stderr.count("\n") == 1
+    assert f"libtaas was built with torch {major}.{minor}." in ended.stderr
+    assert "and this program has loaded 2.9.0: " in ended.stderr
