@@ -67,7 +67,8 @@ def test_what_was_green_is_recorded_and_what_was_not_leaves_what_was_known(tmp_p
         results, machine.parse_gpus(TWO_GPUS), machine.Versions("2.15.0", "13", "2.30.7"), "a", "2026-11-29", file
     )
     assert [seen.line(check, seen.read(file)) for check in checks] == [
-        "one                green 2026-11-29 on 2 × NVIDIA H100 80GB HBM3, torch 2.15.0, NCCL 2.30.7, commit a: shows it",
+        "one                green 2026-11-29 on 2 × NVIDIA H100 80GB HBM3, torch 2.15.0, NCCL 2.30.7, commit a: "
+        "shows it",
         "two                green 2026-01-01 on another machine: shows it",
         "three              never run: shows it",
     ]
