@@ -1,6 +1,7 @@
 // Stands in for libnvidia-ml.so.1: FAKE_NVML is "gpu pid bytes" for each process that holds memory, with commas between
 // them; FAKE_NVML=hang never answers, mismatch and unloaded are troubles with the driver. Each GPU has 80 GiB. There
-// are eight, of one model, or of several with FAKE_NVML_MIXED.
+// are eight, of one model, or of several with FAKE_NVML_MIXED. FAKE_NVML_LOST is a GPU that has fallen off the bus,
+// FAKE_NVML_ECC one with two errors of its memory.
 #include <unistd.h>
 
 #include <cstdio>
@@ -22,6 +23,11 @@ struct Process {
 std::string asked() {
   const char* text = std::getenv("FAKE_NVML");
   return text == nullptr ? "" : text;
+}
+
+bool is_asked_for(const char* variable, const std::string& gpu) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && value == gpu;
 }
 
 std::vector<Process> processes_of(const std::string& gpu) {
@@ -63,7 +69,14 @@ int nvmlInit_v2() {
 int nvmlShutdown() { return 0; }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, const std::string** device) {
+  constexpr int kGpuIsLost = 15;
   *device = handle_of(std::to_string(index));
+  return is_asked_for("FAKE_NVML_LOST", **device) ? kGpuIsLost : 0;
+}
+int nvmlDeviceGetTotalEccErrors(const std::string* device, int kind, int counter, unsigned long long* count) {
+  constexpr int kUncorrected = 1, kSinceDriverWasLoaded = 0, kNotSupported = 3;
+  if (kind != kUncorrected || counter != kSinceDriverWasLoaded) return kNotSupported;
+  *count = is_asked_for("FAKE_NVML_ECC", *device) ? 2 : 0;
   return 0;
 }
 int nvmlDeviceGetHandleByUUID(const char* uuid, const std::string** device) {

@@ -67,5 +67,29 @@ def test_a_driver_that_hangs_does_not_hold_up_the_verdict(launcher, driver):
     assert "is held by" not in said
 
 
+FAILS = """
+import os, sys
+if os.environ["RANK"] == "1":
+    sys.exit("RuntimeError: CUDA error: unspecified launch failure")
+import time; time.sleep(600)
+"""
+
+
+@pytest.mark.gate
+def test_a_gpu_that_has_failed_is_named_with_what_the_driver_says(launcher, driver):
+    def said(**variables):
+        result = launcher.run("--nproc-per-node", 2, launcher.python(FAILS), env={**driver, **variables})
+        assert result.returncode == 1, result.stderr
+        return result.stderr
+
+    lost = said(FAKE_NVML_LOST="1")
+    assert "hint: GPU 1 has fallen off the bus: dmesg has an Xid; leave the node out, or reset the GPU" in lost
+    assert "GPU 5 has had 2 errors of its memory that could not be" in said(
+        FAKE_NVML_ECC="5", CUDA_VISIBLE_DEVICES="4,5"
+    )
+    assert "has had" not in said(FAKE_NVML_ECC="0"), "that is the other rank's"
+    assert "a kernel failed" in said()
+
+
 def test_without_a_driver_the_verdict_is_as_ever(launcher):
     assert "is held by" not in full_gpu(launcher)

@@ -9,6 +9,7 @@
 #include "base/json/json.hpp"
 #include "base/text.hpp"
 #include "base/timer.hpp"
+#include "plan/options/numbers.hpp"
 #include "proc/family/family.hpp"
 #include "proc/family/main_thread.hpp"
 #include "proc/machine/gpu_memory.hpp"
@@ -73,7 +74,10 @@ void ask_who_holds_gpu(run::Evidence& evidence, int pid, GpuOrder order) {
 /// The record is of interest of a rank that was stopped too: the others may have waited for it.
 void read_evidence(run::Evidence& evidence, int pid, GpuOrder order, const HeldPath& flight_record,
                    const HeldPath& error_file) {
-  if (!evidence.gpu.empty()) ask_who_holds_gpu(evidence, pid, order);
+  if (!evidence.gpu.empty()) {
+    if (std::ranges::any_of(evidence.last_lines, run::tells_of_full_gpu)) ask_who_holds_gpu(evidence, pid, order);
+    evidence.gpu_trouble = gpu_trouble(evidence.gpu, order, kPatienceWithDriver);
+  }
   if (!flight_record.empty()) evidence.collectives = collectives_in(flight_record);
   if (error_file.empty()) return;
   if (auto text = error_file.folder.read(error_file.name, kMostErrorFile)) evidence.error_file = std::move(*text);
@@ -281,15 +285,21 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
     evidence.last_lines = silent ? out.last_words.lines() : err.last_words.lines();
     evidence.first_error_at = err.last_words.first_error_at();
     evidence.stderr_path = silent && !out.last_words.empty() ? start.stdout_file.path() : start.stderr_file.path();
-    evidence.gpu = full_gpu(evidence.last_lines);
+    evidence.gpu = gpu_in_question(evidence.last_lines);
     return evidence;
   }
 
-  /// The one on which the rank found too little memory, as the driver names it; empty: there is none.
-  std::string full_gpu(const std::vector<std::string>& last_lines) const {
-    auto line = std::ranges::find_if(last_lines, run::tells_of_full_gpu);
-    if (line == last_lines.end()) return {};
-    return name_of_visible_gpu(gpu_of_error(*line), value_in(start.environment, "CUDA_VISIBLE_DEVICES")).value_or("");
+  /// The one on which the rank found too little memory, or which has failed, as the driver names it; empty: there is
+  /// none.
+  std::string gpu_in_question(const std::vector<std::string>& last_lines) const {
+    auto visible = value_in(start.environment, "CUDA_VISIBLE_DEVICES");
+    auto full = std::ranges::find_if(last_lines, run::tells_of_full_gpu);
+    if (full != last_lines.end()) return name_of_visible_gpu(gpu_of_error(*full), visible).value_or("");
+    if (std::ranges::none_of(last_lines, run::tells_of_cuda_error)) return {};
+    // CUDA does not say on which: that of the local rank, or the first of the rank's own.
+    bool own = value_in(start.environment, "TAAS_DEVICES_PER_RANK") != "1";
+    auto local_rank = plan::parse_integer(value_in(start.environment, "LOCAL_RANK").value_or("0"));
+    return name_of_visible_gpu(own ? 0 : local_rank.value_or(0), visible).value_or("");
   }
 };
 

@@ -71,6 +71,10 @@ std::vector<GpuMemoryHolder> gpu_memory_holders(const std::string& gpu, GpuOrder
   return found;
 }
 
+std::string gpu_trouble(const std::string& gpu, GpuOrder order, std::chrono::milliseconds patience) {
+  return ask_driver(patience, [gpu, order](const Nvml& driver) { return driver.trouble(gpu, order); });
+}
+
 std::vector<std::optional<GpuDescription>> describe_gpus(const std::vector<std::string>& gpus, GpuOrder order,
                                                          std::chrono::milliseconds patience) {
   if (gpus.empty()) return {};

@@ -56,6 +56,9 @@ std::optional<std::string> name_of_visible_gpu(int index, std::optional<std::str
 std::vector<GpuMemoryHolder> gpu_memory_holders(const std::string& gpu, GpuOrder order,
                                                 std::chrono::milliseconds patience);
 
+/// Asks the driver in the same way what is wrong with a GPU: "has fallen off the bus". Empty: nothing that it knows.
+std::string gpu_trouble(const std::string& gpu, GpuOrder order, std::chrono::milliseconds patience);
+
 /// Asks the driver in the same way what these GPUs are, in their order; nothing for one that it does not know. Empty
 /// when there is no answer in time.
 std::vector<std::optional<GpuDescription>> describe_gpus(const std::vector<std::string>& gpus, GpuOrder order,

@@ -1,6 +1,7 @@
 #include "proc/machine/nvml.hpp"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <link.h>
 
 #include <array>
@@ -8,12 +9,16 @@
 #include <charconv>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace taas {
 namespace {
 
 using Device = struct nvmlDevice_st*;
 constexpr const char* kLibrary = "libnvidia-ml.so.1";
-constexpr int kSuccess = 0, kInsufficientSize = 7, kDriverNotLoaded = 9, kVersionMismatch = 18;
+constexpr int kSuccess = 0, kInsufficientSize = 7, kDriverNotLoaded = 9, kGpuIsLost = 15, kVersionMismatch = 18;
+constexpr int kNoFunction = -1, kNotCertain = -2;  // no answers of NVML
+constexpr int kUncorrected = 1, kSinceDriverWasLoaded = 0;
 constexpr unsigned long long kNotAvailable = ~0ULL;
 constexpr std::size_t kLongestName = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE
 constexpr unsigned kRoom = 16;            // processes; more are asked for when there are more
@@ -36,6 +41,7 @@ using ByIndex = int (*)(unsigned index, Device* device);
 using ByUuid = int (*)(const char* uuid, Device* device);
 using Name = int (*)(Device device, char* name, unsigned length);
 using Memory = int (*)(Device device, MemoryInfo* memory);
+using EccErrors = int (*)(Device device, int kind, int counter, unsigned long long* count);
 using Processes = int (*)(Device device, unsigned* count, ProcessInfo* processes);
 
 template <class Function>
@@ -43,9 +49,9 @@ Function find(void* library, const char* name) {
   return library == nullptr ? nullptr : reinterpret_cast<Function>(::dlsym(library, name));
 }
 
-bool by_number(void* library, unsigned index, Device& device) {
+int by_number(void* library, unsigned index, Device& device) {
   auto ask = find<ByIndex>(library, "nvmlDeviceGetHandleByIndex_v2");
-  return ask != nullptr && ask(index, &device) == kSuccess;
+  return ask == nullptr ? kNoFunction : ask(index, &device);
 }
 
 std::string name_of(void* library, Device device) {
@@ -54,7 +60,8 @@ std::string name_of(void* library, Device device) {
   return ask != nullptr && ask(device, name.data(), name.size()) == kSuccess ? name.data() : "";
 }
 
-/// Of one model, and so equally fast: then CUDA has the order of the bus, which NVML always has.
+/// Of one model, and so equally fast: then CUDA has the order of the bus, which NVML always has. One that is lost has
+/// no name any more.
 bool all_are_alike(void* library) {
   auto ask = find<Count>(library, "nvmlDeviceGetCount_v2");
   unsigned count = 0;
@@ -62,22 +69,24 @@ bool all_are_alike(void* library) {
   std::string first;
   for (unsigned index = 0; index < count; ++index) {
     Device device = nullptr;
-    if (!by_number(library, index, device)) return false;
-    auto name = name_of(library, device);
-    if (index == 0) first = name;
+    int answer = by_number(library, index, device);
+    if (answer == kGpuIsLost) continue;
+    auto name = answer == kSuccess ? name_of(library, device) : std::string();
+    if (first.empty()) first = name;
     if (name.empty() || name != first) return false;
   }
   return true;
 }
 
-bool find_device(void* library, const std::string& gpu, GpuOrder order, Device& device) {
+/// What NVML answers; kNotCertain where a number may mean another GPU for CUDA.
+int find_device(void* library, const std::string& gpu, GpuOrder order, Device& device) {
   if (!gpu.empty() && std::isdigit(static_cast<unsigned char>(gpu[0])) != 0) {
     unsigned index = 0;
     std::from_chars(gpu.data(), gpu.data() + gpu.size(), index);
-    return (order == GpuOrder::kBus || all_are_alike(library)) && by_number(library, index, device);
+    return order == GpuOrder::kBus || all_are_alike(library) ? by_number(library, index, device) : kNotCertain;
   }
   auto by_uuid = find<ByUuid>(library, "nvmlDeviceGetHandleByUUID");
-  return by_uuid != nullptr && by_uuid(gpu.c_str(), &device) == kSuccess;
+  return by_uuid == nullptr ? kNoFunction : by_uuid(gpu.c_str(), &device);
 }
 
 std::vector<ProcessInfo> running(void* library, Device device) {
@@ -125,7 +134,7 @@ DriverState Nvml::state() const {
 std::vector<GpuMemoryHolder> Nvml::holders(const std::string& gpu, GpuOrder order) const {
   Device device = nullptr;
   std::vector<GpuMemoryHolder> found;
-  if (!initialised_ || !find_device(library_, gpu, order, device)) return found;
+  if (!initialised_ || find_device(library_, gpu, order, device) != kSuccess) return found;
   for (const auto& process : running(library_, device)) {
     auto bytes = process.used == kNotAvailable ? std::nullopt : std::optional<std::uint64_t>(process.used);
     found.push_back({static_cast<int>(process.pid), {}, bytes});
@@ -133,9 +142,26 @@ std::vector<GpuMemoryHolder> Nvml::holders(const std::string& gpu, GpuOrder orde
   return found;
 }
 
+std::string Nvml::trouble(const std::string& gpu, GpuOrder order) const {
+  if (!initialised_) return "";
+  Device device = nullptr;
+  MemoryInfo memory{};
+  int answer = find_device(library_, gpu, order, device);
+  auto ask_memory = find<Memory>(library_, "nvmlDeviceGetMemoryInfo");
+  if (answer == kSuccess && ask_memory != nullptr) answer = ask_memory(device, &memory);
+  if (answer == kGpuIsLost) return "has fallen off the bus";
+  auto ask_errors = find<EccErrors>(library_, "nvmlDeviceGetTotalEccErrors");
+  unsigned long long errors = 0;
+  bool counts = answer == kSuccess && ask_errors != nullptr &&
+                ask_errors(device, kUncorrected, kSinceDriverWasLoaded, &errors) == kSuccess;
+  if (!counts || errors == 0) return "";
+  return fmt::format("has had {} of its memory that could not be corrected",
+                     plural(static_cast<std::int64_t>(errors), "error"));
+}
+
 std::optional<GpuDescription> Nvml::describe(const std::string& gpu, GpuOrder order) const {
   Device device = nullptr;
-  if (!initialised_ || !find_device(library_, gpu, order, device)) return std::nullopt;
+  if (!initialised_ || find_device(library_, gpu, order, device) != kSuccess) return std::nullopt;
   auto ask_memory = find<Memory>(library_, "nvmlDeviceGetMemoryInfo");
   auto name = name_of(library_, device);
   MemoryInfo memory{};

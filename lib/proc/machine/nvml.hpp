@@ -24,6 +24,8 @@ class Nvml {
   /// Of compute processes; without their names. Empty when the library or the GPU is not there, or when a number may
   /// mean another GPU for CUDA.
   std::vector<GpuMemoryHolder> holders(const std::string& gpu, GpuOrder order) const;
+  /// "has fallen off the bus"; empty: none that the driver knows, and in the same cases.
+  [[nodiscard]] std::string trouble(const std::string& gpu, GpuOrder order) const;
   /// Nothing in the same cases.
   std::optional<GpuDescription> describe(const std::string& gpu, GpuOrder order) const;
 

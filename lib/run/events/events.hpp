@@ -39,8 +39,10 @@ struct Evidence {
   std::string error_file;               ///< content of TORCHELASTIC_ERROR_FILE, when the program wrote one
   std::string stderr_path;              ///< where the whole stderr can be read
   std::vector<CollectiveGroup> collectives;  ///< the last calls that torch's flight recorder has written down
-  std::string gpu;                     ///< on which it found too little memory, as the driver counts; empty: on none
+  std::string
+      gpu;  ///< on which it found too little memory, or an error of CUDA's, as the driver counts; empty: on none
   std::vector<GpuHolder> gpu_holders;  ///< of that GPU's memory, the most first
+  std::string gpu_trouble = {};        ///< what the driver says is wrong with it; empty: nothing
 };
 
 // What happens: the events of the world, in the order in which they became known. `at` is when.
@@ -277,7 +279,7 @@ using Action = std::variant<GatherNodes, StartGeneration, SignalRanks, KillGener
 // clang-format off
 BOOST_DESCRIBE_STRUCT(GpuHolder, (), (pid, name, bytes))
 BOOST_DESCRIBE_STRUCT(Evidence, (), (last_lines, first_error_at, out_of_memory_kill, expired_timer, error_file, stderr_path, collectives, gpu,
-                                     gpu_holders))
+                                     gpu_holders, gpu_trouble))
 BOOST_DESCRIBE_STRUCT(RunStarted, (), (at, command, folder, time, host, user, taas_run, python, torch, commit))
 BOOST_DESCRIBE_STRUCT(RankSpawned, (), (generation, rank, pid, at, preloaded))
 BOOST_DESCRIBE_STRUCT(RankSpawnFailed, (), (generation, rank, system_errno, message, at))

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kWordsOfFullGpu{"CUDA out of memory", "torch.OutOfMemoryError",
                                                           "CUDA error: out of memory", "HIP out of memory"};
+constexpr std::array<std::string_view, 4> kWordsOfCudaErrors{"CUDA error", "unhandled cuda error", "CUBLAS_STATUS_",
+                                                             "CUDNN_STATUS_"};
 constexpr std::size_t kMostHoldersNamed = 4;
 
 std::optional<NodeIndex> node_of_rank(int rank, const Policy& policy) {
@@ -33,10 +35,20 @@ std::string amount(std::uint64_t bytes) {
   return bytes == 0 ? "an unknown amount" : fmt::format("{:.1f} GiB", static_cast<double>(bytes) / kGiB);
 }
 
+/// "GPU 3"; names begin so themselves.
+std::string name_of_gpu(const std::string& gpu) {
+  bool is_number = !gpu.empty() && gpu.find_first_not_of("0123456789") == gpu.npos;
+  return is_number ? "GPU " + gpu : gpu;
+}
+
 }  // namespace
 
 bool tells_of_full_gpu(std::string_view text) {
   return std::ranges::any_of(kWordsOfFullGpu, [&](std::string_view words) { return text.find(words) != text.npos; });
+}
+
+bool tells_of_cuda_error(std::string_view text) {
+  return std::ranges::any_of(kWordsOfCudaErrors, [&](std::string_view words) { return text.find(words) != text.npos; });
 }
 
 std::string name_gpu_holders(Rank culprit, const GenerationRecord& generation, const Policy& policy) {
@@ -54,8 +66,13 @@ std::string name_gpu_holders(Rank culprit, const GenerationRecord& generation, c
     text += fmt::format("{}{}: {}", named == 0 ? "" : ", ", who, amount(holder.bytes));
     ++named;
   }
-  const bool numbered = !evidence.gpu.starts_with("GPU-");
-  return text.empty() ? text : fmt::format("{}{}'s memory is held by {}", numbered ? "GPU " : "", evidence.gpu, text);
+  return text.empty() ? text : fmt::format("{}'s memory is held by {}", name_of_gpu(evidence.gpu), text);
+}
+
+std::string name_gpu_trouble(const Evidence& evidence) {
+  if (evidence.gpu_trouble.empty()) return "";
+  return fmt::format("{} {}: dmesg has an Xid; leave the node out, or reset the GPU", name_of_gpu(evidence.gpu),
+                     evidence.gpu_trouble);
 }
 
 }  // namespace taas::run

@@ -78,6 +78,7 @@ std::string hint_for(const Candidate& culprit, const GenerationRecord& generatio
   auto holders = tells_of_full_gpu(text) ? name_gpu_holders(culprit.rank, generation, policy) : std::string();
   auto hint = find_hint(verdict.cause, verdict.status, text, gpus, holders);
   const auto& record = generation.rank(culprit.rank);
+  if (auto trouble = name_gpu_trouble(record.evidence); !trouble.empty()) hint = trouble;
   if (hint.empty() && record.preloaded && contains(text, "ImportError")) {
     hint = "the rank came from a Python that had imported torch; --preload none starts each of them afresh";
   }
