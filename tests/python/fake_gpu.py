@@ -11,8 +11,9 @@ import weakref
 import pytest
 import torch
 from conftest import wait_until
-from taas.delivery import device, pinning, run_workers
+from taas.delivery import device, run_workers
 from taas.runtime import events
+from torch.overrides import handle_torch_function, has_torch_function_unary
 
 GARBAGE = 0x5A
 
@@ -78,6 +79,8 @@ class Gpu:
         self.done = self.asked = 0
         self.spoils = lambda number: False
         self.log = []
+        self.pinned_at_once = 0
+        """So often torch itself was asked to pin a tensor."""
 
     def copy(self, tensor, where=None):
         """What `tensor.to("cuda", non_blocking=True)` gives."""
@@ -113,7 +116,7 @@ class Gpu:
     def _event(self, name):
         self.log.append(("records", name))
         asked = self.asked
-        return types.SimpleNamespace(query=lambda: self.done >= asked)
+        return types.SimpleNamespace(query=lambda: self.done >= asked, synchronize=self.run)
 
     @contextlib.contextmanager
     def within(self, stream):
@@ -139,6 +142,9 @@ def gpu(monkeypatch, data_workers):
         return made.view(options["dtype"]).as_strided(shape, stride)
 
     def pinned(tensor):
+        if has_torch_function_unary(tensor):  # as of each function of torch's
+            return handle_torch_function(torch.Tensor.pin_memory, (tensor,), tensor)
+        there.pinned_at_once += 1
         if memory.has(tensor):
             return tensor
         options = {"dtype": tensor.dtype, "device": "cpu", "pin_memory": True}
@@ -156,14 +162,13 @@ def gpu(monkeypatch, data_workers):
     monkeypatch.setattr(torch.cuda, "stream", there.within)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda where: there.stream("loop"))
     monkeypatch.setattr(device, "_asked_for", there.copy)
-    monkeypatch.setattr(device, "_difference", lambda source, found: there.run() or compare(source, found))
-    monkeypatch.setattr(pinning, "_refused", False)
+    monkeypatch.setattr(device, "_difference", lambda pairs: there.run() or compare(pairs))
     monkeypatch.setattr(events, "_said", set())
-    device._of_gpu.cache_clear()
-    device._of_gpu(0)._device = torch.device("cpu")
+    device._of_number.cache_clear()
+    device._of_number(0).device = torch.device("cpu")
     yield there
     there.run()
-    device._of_gpu.cache_clear()
+    device._of_number.cache_clear()
 
 
 def late(gpu, loader, seed, copied=True):

@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import os
 import pathlib
 import re
 import subprocess
@@ -15,7 +14,7 @@ import torch
 from conftest import equal, loop
 from own_datasets import Big, Numbers, numbers
 from fake_gpu import all_here, gpu, late  # noqa: F401
-from taas.delivery import device, nested, pinning, remote, run_workers
+from taas.delivery import device, nested, pinning, remote
 from torch.utils.data import DataLoader
 
 pytestmark = pytest.mark.filterwarnings("ignore:'pin_memory' argument is set")
@@ -55,7 +54,7 @@ def test_late_copies_out_of_pinned_batches_have_the_right_bytes(gpu, little_memo
     with taas.register(big(pin_memory=True)) as loader:
         there = late(gpu, loader, seed, copied=False)
     gpu.run()
-    assert equal(there, loop(big()))
+    assert equal(there, loop(big())) and not gpu.pinned_at_once
 
 
 @pytest.mark.parametrize("seed", [pytest.param(0, marks=GATE), 1, 2])
@@ -88,7 +87,6 @@ def test_late_copies_out_of_memory_that_torch_does_not_know_have_the_wrong_bytes
     """The tests above can fail."""
     like = pinning._pinned_like
     monkeypatch.setattr(pinning, "_pinned_like", lambda tensor: torch.from_numpy(like(tensor).numpy()[:]))
-    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor)
     monkeypatch.setattr(gpu.memory, "block_of", lambda tensor: None)
     with taas.register(big(pin_memory=True)) as loader:
         there = late(gpu, loader, 0, copied=False)
@@ -122,10 +120,108 @@ def test_pinned_batches_are_those_of_the_plain_loader(gpu):
             assert not gpu.memory.has(torch.from_numpy(batch["array"])), "who copies out of it is not known"
 
 
+class Checked(collections.namedtuple("Checked", "image")):
+    """Looks at what it is made of."""
+
+    def __new__(cls, image):
+        assert image.shape[1:] == (3, 2)
+        return super().__new__(cls, image)
+
+
+class CheckedDict(dict):
+    def update(self, items):
+        assert items["image"].shape[1:] == (3, 2)
+        super().update(items)
+
+
+class Frozen(collections.abc.Mapping):
+    """Cannot be made of a dictionary."""
+
+    def __init__(self, first, second):
+        self._items = {"first": first, "second": second}
+
+    def __getitem__(self, key):
+        return self._items[key]
+
+    def __iter__(self):
+        return iter(self._items)
+
+    def __len__(self):
+        return len(self._items)
+
+
+@dataclasses.dataclass
+class HalfMade:
+    image: Any
+    later: Any = dataclasses.field(init=False)
+
+
+class PinsItself:
+    def __init__(self, image):
+        self.image = image
+
+    def pin_memory(self):
+        self.image = self.image.pin_memory()
+        self.largest = self.image.max().item()
+        return self
+
+
+@GATE
+def test_containers_are_pinned_by_the_rules_of_torch(gpu):
+    def collate(samples):
+        images = torch.stack([image for image, _ in samples])
+        return [
+            Checked(images.clone()),
+            CheckedDict(image=images.clone()),
+            Frozen(images.clone(), 1),
+            HalfMade(images.clone()),
+            collections.Counter(a=1, b=2),
+            PinsItself(images.clone()),
+            images.transpose(1, 2),
+        ]
+
+    with taas.register(DataLoader(numbers, 8, num_workers=1, pin_memory=True, collate_fn=collate)) as loader:
+        for number, batch in enumerate(loader):
+            meant = collate([numbers[index] for index in range(8 * number, min(103, 8 * number + 8))])
+            checked, checked_dict, frozen, half, counter, itself, turned = batch
+            assert type(checked) is Checked and type(checked_dict) is CheckedDict
+            pinned = [checked.image, checked_dict["image"], frozen["first"], itself.image, turned]
+            assert all(tensor.is_pinned() for tensor in pinned)
+            assert equal(pinned[:4], [meant[0].image] * 4) and equal(turned, meant[-1])
+            assert equal(half.image, meant[3].image) and counter == meant[4].__class__(a=2, b=4)  # as torch does it
+            assert itself.largest == meant[0].image.max().item()
+
+
+@GATE
+def test_containers_that_look_at_what_is_in_them_come_on_a_device(gpu):
+    def collate(samples):
+        images = torch.stack([image for image, _ in samples])
+        return [Checked(images.clone()), CheckedDict(image=images.clone()), images.transpose(1, 2)]
+
+    with taas.register(DataLoader(numbers, 8, collate_fn=collate), device="cuda") as loader:
+        there = loop(loader)
+        gpu.run()
+        assert equal(
+            [list(batch[0]) for batch in there],
+            [list(batch[0]) for batch in loop(DataLoader(numbers, 8, collate_fn=collate))],
+        )
+        assert all(equal(batch[1]["image"], batch[0].image) for batch in there)
+        assert all(equal(batch[2], batch[0].image.transpose(1, 2)) for batch in there)
+
+
+@pytest.mark.parametrize("options", [{"device": "cuda"}, {"device": None}])
+def test_batches_ahead_of_inference_are_for_training_too(gpu, options):
+    with taas.register(small(pin_memory=True), **options) as loader:
+        batches = iter(loader)
+        with torch.inference_mode():
+            next(batches)
+        assert not any(image.is_inference() for image, _ in batches)
+
+
 def test_the_next_batches_are_pinned_while_the_loop_is_at_one_and_no_more(gpu, monkeypatch):
     begun = []
-    begin = pinning.Pinned._begin
-    monkeypatch.setattr(pinning.Pinned, "_begin", lambda pinned, batch: begun.append(batch) or begin(pinned, batch))
+    begin = pinning.Twins.__init__
+    monkeypatch.setattr(pinning.Twins, "__init__", lambda twins, batch: begun.append(batch) or begin(twins, batch))
     with taas.register(small(pin_memory=True)) as loader:
         iterator = iter(loader)
         next(iterator), next(iterator)
@@ -156,9 +252,7 @@ def test_memory_that_cannot_be_pinned_is_said_once_and_the_loop_goes_on(gpu, dat
     gpu.run()
     assert equal(there, loop(big()))
     (said,) = run.remarks()
-    assert said == (
-        "torch can pin no memory for batches (CUDA error: out of memory): they come in ordinary memory from now on"
-    )
+    assert said == "torch has pinned no memory for a batch (CUDA error: out of memory): it comes in ordinary memory"
 
 
 @pytest.mark.parametrize("count", [pytest.param(1, marks=GATE), 3])
@@ -250,11 +344,10 @@ def test_what_is_ahead_is_not_yet_taken(gpu, options):
 def compared(gpu, monkeypatch):
     """The numbers of the batches on the device that are compared."""
     numbers_of, compare = [], device._difference
-    copies = device._of_gpu(0)
 
-    def noted(source, there):
-        numbers_of.append(copies._count - 1)
-        return compare(source, there)
+    def noted(pairs):
+        numbers_of.append(device._of_number(0).batches - 1)
+        return compare(pairs)
 
     monkeypatch.setattr(device, "_difference", noted)
     return numbers_of
@@ -287,7 +380,7 @@ def test_a_copy_that_is_wrong_is_said_and_the_loop_has_the_right_one(gpu, data_w
 
 def test_a_device_that_is_wrong_twice_ends_the_loop(gpu, monkeypatch):
     wrong = "tensor 0 differs"
-    monkeypatch.setattr(device, "_difference", lambda source, there: wrong)
+    monkeypatch.setattr(device, "_difference", lambda pairs: wrong)
     with taas.register(DataLoader(numbers, 4), device="cuda") as loader:
         with pytest.raises(
             RuntimeError, match="although it was copied twice: tensor 0 differs, and then tensor 0 differs"
@@ -316,8 +409,17 @@ def test_everything_but_tensors_stays_as_it_is():
     assert batch["b"].image is tensor and batch["a"][0] is tensor
 
 
+def test_a_gpu_without_memory_for_the_comparison_is_not_asked(gpu, monkeypatch):
+    def full(one, other):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(torch, "equal", full)
+    with taas.register(DataLoader(numbers, 4), device="cuda") as loader:
+        assert len(loop(loader)) == 26
+
+
 def test_copies_are_asked_for_on_their_own_stream_and_the_loop_s_stream_waits(gpu):
-    copies = device._of_gpu(0)
+    copies = device.copies_to(torch.device("cuda"))
     batch = {"image": torch.ones(2, 3), "rest": (torch.ones(4), "name", Movable(), torch.eye(2).to_sparse())}
     started = copies.start(batch)
     assert gpu.log == [("begin", "copies"), ("records", "copies"), ("end", "copies")]
@@ -329,16 +431,22 @@ def test_copies_are_asked_for_on_their_own_stream_and_the_loop_s_stream_waits(gp
     assert name == "name" and moved == ("moved", torch.device("cpu"))
 
 
-def test_a_batch_is_kept_until_its_copy_is_done(gpu, monkeypatch):
+def test_what_is_read_is_kept_until_the_copy_is_done(gpu, monkeypatch):
     monkeypatch.setattr(device, "_COMPARED_AT_FIRST", 1)
     gpu.memory.refuses = True
-    copies = device._of_gpu(0)
+    copies = device.copies_to(torch.device("cuda"))
+
+    def lengths():
+        return [len(tensor) for _, read in copies._read for tensor in read]
+
     copies.finish(copies.start(torch.ones(2)))
     gpu.run()
     copies.finish(copies.start(torch.ones(3)))
-    assert [len(batch) for _, batch in copies._read] == [3]
+    assert lengths() == [3]
     copies.finish(copies.start(torch.ones(4)))
-    assert [len(batch) for _, batch in copies._read] == [3, 4]
+    assert lengths() == [3, 4]
+    copies.close()
+    assert not lengths() and gpu.done == 3
 
 
 @GATE
@@ -377,24 +485,6 @@ def test_data_workers_need_no_gpu(monkeypatch):
     monkeypatch.setenv("TAAS_ROLE", "data-worker")
     loader = DataLoader(numbers, 8)
     assert taas.register(loader, device="cuda") is loader
-
-
-def test_a_child_keeps_the_batch_that_it_holds(gpu, little_memory):
-    with taas.register(big(pin_memory=True)) as loader:
-        iterator = iter(loader)
-        batch = next(iterator)
-        meant = batch.numpy().tobytes()
-        to_child, from_parent = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.read(to_child, 1)
-            os._exit(0 if batch.numpy().tobytes() == meant else 1)
-        del batch
-        for _ in iterator:
-            pass
-        os.write(from_parent, b"x")
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert run_workers.connected().client is not None
 
 
 @GATE

@@ -52,8 +52,8 @@ def test_the_list_has_every_check_once_with_what_it_shows():
     lines = done.stdout.splitlines()
     assert len(lines) == len(CHECKS) == len({check.name for check in CHECKS})
     known = seen.read()
-    assert all(re.match(r".{18} (never run|green 20..-..-.. on .*): ", line) for line in lines)
-    assert sum("never run" in line for line in lines) == len(CHECKS) - len(known)
+    assert all(re.match(r".{18} (not seen green yet|green 20..-..-.. on .*): ", line) for line in lines)
+    assert sum("not seen green yet" in line for line in lines) == len(CHECKS) - len(known)
     assert any(line.startswith("hang ") and "is named" in line for line in lines)
     assert any(line.startswith("bus bandwidth ") and line.endswith("(2 GPUs)") for line in lines)
 
@@ -64,13 +64,18 @@ def test_what_was_green_is_recorded_and_what_was_not_leaves_what_was_known(tmp_p
     checks = [Check(name, "shows it", None) for name in ("one", "two", "three")]
     results = [Result(check, state, "") for check, state in zip(checks, (GREEN, RED, SKIPPED))]
     seen.record(
-        results, machine.parse_gpus(TWO_GPUS), machine.Versions("2.15.0", "13", "2.30.7"), "a", "2026-11-29", file
+        results,
+        machine.parse_gpus(TWO_GPUS),
+        machine.Versions("2.15.0", "13", "2.30.7", 2, "nccl2"),
+        "a",
+        "2026-11-29",
+        file,
     )
     assert [seen.line(check, seen.read(file)) for check in checks] == [
-        "one                green 2026-11-29 on 2 × NVIDIA H100 80GB HBM3, torch 2.15.0, NCCL 2.30.7, commit a: "
-        "shows it",
+        "one                green 2026-11-29 on 2 × NVIDIA H100 80GB HBM3, torch 2.15.0, NCCL 2.30.7 (nccl2), "
+        "commit a: shows it",
         "two                green 2026-01-01 on another machine: shows it",
-        "three              never run: shows it",
+        "three              not seen green yet: shows it",
     ]
 
 

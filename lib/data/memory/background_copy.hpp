@@ -10,8 +10,8 @@
 
 namespace taas::data {
 
-/// Pieces of memory that are copied, around the caches, while whoever asked for it goes on: by threads that begin and
-/// end with the copy. What is small is copied at once. All memory has to stay until it is done.
+/// A copy of several pieces of memory that is made in the background, past the caches, by threads that begin and end
+/// with it. A small one is made at once. All memory has to stay until it is done.
 class BackgroundCopy {
  public:
   struct Part {

@@ -51,7 +51,7 @@ bool is_number(std::string_view text) { return !text.empty() && text.find_first_
 
 struct DeviceFiles {
   int all = 0;
-  int usable = 0;  ///< this process may open them; a batch system withholds those of other jobs
+  std::vector<int> usable = {};  ///< numbers of those that this process may open; a batch system withholds others' ones
 };
 
 DeviceFiles count_device_files() {
@@ -61,7 +61,7 @@ DeviceFiles count_device_files() {
     auto name = entry->path().filename().string();
     if (!name.starts_with("nvidia") || !is_number(std::string_view(name).substr(6))) continue;
     ++files.all;
-    if (::access(entry->path().c_str(), R_OK | W_OK) == 0) ++files.usable;
+    if (::access(entry->path().c_str(), R_OK | W_OK) == 0) files.usable.push_back(std::atoi(&name[6]));
   }
   return files;
 }
@@ -76,29 +76,35 @@ int gpus_of_driver() {
 constexpr std::string_view kGpuName = "GPU-", kSliceName = "MIG-";
 
 /// What tells an entry of CUDA_VISIBLE_DEVICES from others of its kind; empty: the list ends here.
-std::string_view identity_of(std::string_view entry, std::string_view kind, int installed) {
-  if (!kind.empty()) return entry.starts_with(kind) ? entry : std::string_view();
+std::string identity_of(std::string_view entry, std::string_view kind, int installed) {
+  if (!kind.empty()) return entry.starts_with(kind) ? std::string(entry) : std::string();
   int index = 0;
   auto [rest, problem] = std::from_chars(entry.data(), entry.data() + entry.size(), index);
   if (problem != std::errc() || index < 0 || index >= installed) return {};
-  return entry.substr(0, static_cast<std::size_t>(rest - entry.data()));
+  return std::to_string(index);
+}
+
+/// Of all entries of CUDA_VISIBLE_DEVICES; empty: they are numbers.
+std::string_view kind_of(std::string_view visible_devices) {
+  for (auto kind : {kGpuName, kSliceName}) {
+    if (trim(visible_devices, " ").starts_with(kind)) return kind;
+  }
+  return {};
 }
 
 /// The entries of CUDA_VISIBLE_DEVICES up to the first that is none.
-std::vector<std::string_view> valid_entries(std::string_view visible_devices, int installed) {
-  auto kind = visible_devices.starts_with(kGpuName)     ? kGpuName
-              : visible_devices.starts_with(kSliceName) ? kSliceName
-                                                        : std::string_view();
-  std::vector<std::string_view> found;
+std::vector<std::string> valid_entries(std::string_view visible_devices, int installed) {
+  auto kind = kind_of(visible_devices);
+  std::vector<std::string> found;
   for (auto entry : split(visible_devices, ',')) {
     auto identity = identity_of(trim(entry, " "), kind, installed);
     if (identity.empty()) break;
-    found.push_back(identity);
+    found.push_back(std::move(identity));
   }
   return found;
 }
 
-bool has_one_twice(std::vector<std::string_view> entries) {
+bool has_one_twice(std::vector<std::string> entries) {
   std::ranges::sort(entries);
   return std::ranges::adjacent_find(entries) != entries.end();
 }
@@ -193,15 +199,17 @@ Gpus look_on_bus(std::optional<std::string_view> visible, bool job_without_gpus)
 
 int count_visible_gpus(std::optional<std::string_view> visible_devices, int installed) {
   if (!visible_devices || installed == 0) return installed;
-  auto entries = valid_entries(trim(*visible_devices, " "), installed);
+  auto entries = valid_entries(*visible_devices, installed);
   return has_one_twice(entries) ? 0 : static_cast<int>(entries.size());
 }
 
-int count_sliced_gpus(const std::string& folder) {
+int count_sliced_gpus(const std::string& folder, const std::vector<int>& minors) {
   int count = 0;
   std::error_code failed;
   for (fs::directory_iterator gpu(folder, failed), end; !failed && gpu != end; gpu.increment(failed)) {
-    if (!gpu->path().filename().string().starts_with("gpu")) continue;
+    auto name = gpu->path().filename().string();
+    if (!name.starts_with("gpu") || !is_number(std::string_view(name).substr(3))) continue;
+    if (!minors.empty() && std::ranges::find(minors, std::atoi(&name[3])) == minors.end()) continue;
     std::error_code none;
     fs::directory_iterator slice(gpu->path() / "mig", none);
     auto is_slice = [](const auto& entry) { return entry.path().filename().string().starts_with("gi"); };
@@ -254,13 +262,13 @@ std::string version_of_driver(std::string_view text) {
 Gpus find_gpus(const Environment& environment) {
   auto value = find_variable(environment, "CUDA_VISIBLE_DEVICES");
   auto visible = value ? std::optional<std::string_view>(*value) : std::nullopt;
-  if (visible && valid_entries(trim(*visible, " "), kNoLimit).empty()) return {};  // nobody is to see what there is
+  if (visible && valid_entries(*visible, kNoLimit).empty()) return {};  // nobody is to see what there is
   bool job_without_gpus = is_job_without_gpus(environment);
   auto files = count_device_files();
-  int listed = files.usable > 0 ? 0 : gpus_of_driver();
-  if (files.usable + listed == 0) return look_on_bus(visible, job_without_gpus);
-  int installed = files.usable + listed;
-  if (visible && has_one_twice(valid_entries(trim(*visible, " "), installed))) {
+  int listed = files.usable.empty() ? gpus_of_driver() : 0;
+  int installed = static_cast<int>(files.usable.size()) + listed;
+  if (installed == 0) return look_on_bus(visible, job_without_gpus);
+  if (visible && has_one_twice(valid_entries(*visible, installed))) {
     return {0, fmt::format("CUDA_VISIBLE_DEVICES={} has one twice, and CUDA shows none then", printable(*visible))};
   }
   int count = count_visible_gpus(visible, installed);
@@ -269,8 +277,9 @@ Gpus find_gpus(const Environment& environment) {
     return job_without_gpus ? Gpus() : Gpus{0, std::move(why)};
   }
   if (auto trouble = trouble_with_driver(); !trouble.empty()) return {0, std::move(trouble)};
-  int sliced = count_sliced_gpus(kCapabilities);
-  if (sliced > 0 && !visible) count = std::max(1, count - sliced);
+  int sliced = count_sliced_gpus(kCapabilities, files.usable);
+  bool by_name = visible && !kind_of(*visible).empty();
+  if (sliced > 0 && !by_name) count = std::max(1, std::min(count, installed - sliced));
   return {count, {}, {}, sliced};
 }
 

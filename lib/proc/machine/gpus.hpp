@@ -15,7 +15,7 @@ struct Gpus {
   int visible = 0;             ///< GPUs that a CUDA program started now would see
   std::string problem = {};    ///< why it would see none, although the machine has some and nobody hid them
   std::string uncounted = {};  ///< "8 AMD GPUs": other accelerators, where there is no GPU of NVIDIA's
-  int sliced = 0;              ///< of those that are installed: cut into MIG slices, of which CUDA shows one at most
+  int sliced = 0;              ///< of those that this process may open: cut into MIG slices, of which CUDA shows one
 };
 
 /// Found without CUDA: by device files, by what the driver lists and, where there are neither, on the PCI bus. The
@@ -28,8 +28,9 @@ Gpus find_gpus(const Environment& environment);
 /// of its own, which is how ranks get them: CUDA shows a process one.
 int count_visible_gpus(std::optional<std::string_view> visible_devices, int installed);
 
-/// GPUs that have MIG slices, of what /proc/driver/nvidia/capabilities has.
-int count_sliced_gpus(const std::string& folder);
+/// GPUs that have MIG slices, of what /proc/driver/nvidia/capabilities has; `minors`: only these (/dev/nvidia0 …);
+/// empty: all.
+int count_sliced_gpus(const std::string& folder, const std::vector<int>& minors);
 
 /// A function of a device on the PCI bus, as /sys/bus/pci/devices shows it.
 struct PciDevice {

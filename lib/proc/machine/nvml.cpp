@@ -60,8 +60,8 @@ std::string name_of(void* library, Device device) {
   return ask != nullptr && ask(device, name.data(), name.size()) == kSuccess ? name.data() : "";
 }
 
-/// Of one model, and so equally fast: then CUDA has the order of the bus, which NVML always has. One that is lost has
-/// no name any more.
+/// Of one model, and so equally fast. Then CUDA is taken to have the order of the bus, which NVML always has. One that
+/// is lost has no name any more.
 bool all_are_alike(void* library) {
   auto ask = find<Count>(library, "nvmlDeviceGetCount_v2");
   unsigned count = 0;

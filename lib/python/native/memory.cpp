@@ -53,15 +53,13 @@ class PyCopy {
     nb::gil_scoped_release released;
     copy_.emplace(meant);
   }
-  ~PyCopy() {
-    nb::gil_scoped_release released;
-    copy_.reset();
-  }
+  ~PyCopy() { wait(); }
   PyCopy(const PyCopy&) = delete;
   PyCopy& operator=(const PyCopy&) = delete;
 
   [[nodiscard]] bool is_done() const { return copy_->is_done(); }
   void wait() {
+    if (is_done()) return;
     nb::gil_scoped_release released;
     copy_->wait();
   }

@@ -11,7 +11,7 @@ bool contains_any(std::string_view text, std::span<const std::string_view> words
   return std::any_of(words.begin(), words.end(), [&](auto word) { return text.find(word) != text.npos; });
 }
 
-// As torch 2.4 to 2.15, gloo and NCCL 2.14 to 2.30 put it. A test finds those of torch 2.15 in its libraries.
+// As torch 2.4 to 2.15, gloo and NCCL 2.14 to 2.30 put it. A test looks for them in the installed torch.
 constexpr std::array<std::string_view, 27> kLostPeerTexts{
     "Connection closed by peer",         // gloo
     "Connection closed by remote peer",  // NCCL

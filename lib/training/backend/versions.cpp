@@ -1,9 +1,11 @@
 #include "training/backend/versions.hpp"
 
-#include <dlfcn.h>
 #include <torch/headeronly/version.h>
 
 #include "taas/error.hpp"
+
+/// Of libtorch; older ones lack it.
+extern "C" __attribute__((weak)) std::uint64_t aoti_torch_abi_version();
 
 namespace taas {
 namespace {
@@ -36,10 +38,8 @@ std::string difference_of_nccl(int built, int loaded) {
 }
 
 void check_torch() {
-  // By its name: another libtorch may not have it.
-  auto* ask = reinterpret_cast<std::uint64_t (*)()>(::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version"));
-  if (ask == nullptr) return;
-  if (auto why = difference_of_torch(TORCH_ABI_VERSION, ask()); !why.empty()) throw ConfigError(why);
+  if (aoti_torch_abi_version == nullptr) return;
+  if (auto why = difference_of_torch(TORCH_ABI_VERSION, aoti_torch_abi_version()); !why.empty()) throw ConfigError(why);
 }
 
 }  // namespace taas

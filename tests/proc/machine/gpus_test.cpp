@@ -35,6 +35,7 @@ TEST_CASE("CUDA_VISIBLE_DEVICES leaves as many GPUs as CUDA would see") {
 TEST_CASE("CUDA_VISIBLE_DEVICES is read as CUDA reads it") {
   CHECK(count_visible_gpus("0,0", 8) == 0);
   CHECK(count_visible_gpus("1,0,1", 8) == 0);
+  CHECK(count_visible_gpus("0,00", 8) == 0);
   CHECK(count_visible_gpus("0,9,0", 8) == 1);
   CHECK(count_visible_gpus("GPU-1a,GPU-1a", 8) == 0);
   CHECK(count_visible_gpus("1gpu2,2ampere", 8) == 2);
@@ -47,14 +48,15 @@ TEST_CASE("CUDA_VISIBLE_DEVICES is read as CUDA reads it") {
 TEST_CASE("GPUs that are cut into slices are those whose capabilities have some") {
   const test::TemporaryFolder folder;
   const auto make = [&](const char* path) { std::filesystem::create_directories(folder.path() + "/" + path); };
-  CHECK(count_sliced_gpus(folder.path() + "/none") == 0);
+  CHECK(count_sliced_gpus(folder.path() + "/none", {}) == 0);
   make("mig");
   make("gpu0/mig");
-  CHECK(count_sliced_gpus(folder.path()) == 0);
+  CHECK(count_sliced_gpus(folder.path(), {}) == 0);
   make("gpu1/mig/gi1/ci0");
   make("gpu1/mig/gi2/ci0");
   make("gpu2/mig/gi7/ci0");
-  CHECK(count_sliced_gpus(folder.path()) == 2);
+  CHECK(count_sliced_gpus(folder.path(), {}) == 2);
+  CHECK(count_sliced_gpus(folder.path(), {0, 2}) == 1);
 }
 
 TEST_CASE("hiding all GPUs hides all GPUs") {

@@ -5,12 +5,26 @@ from __future__ import annotations
 import collections.abc
 import copy
 import dataclasses
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 
 def has_to(value: Any) -> bool:
     """True for tensors, and for objects that know how to move to a device."""
     return callable(getattr(value, "to", None)) and not isinstance(value, type)
+
+
+def leaves_of(value: Any) -> Iterator[Any]:
+    """What mapped() would change, but for what is in containers that cannot be looked through. Makes nothing."""
+    if isinstance(value, (str, bytes)) or has_to(value):
+        yield value
+    elif isinstance(value, (dict, list, tuple)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from leaves_of(item)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from leaves_of(getattr(value, field.name, None))
+    else:
+        yield value
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:

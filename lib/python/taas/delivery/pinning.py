@@ -1,24 +1,21 @@
 """Batches in pinned memory, out of which an accelerator copies while the program goes on.
 
-It is memory of torch's own allocator, of its own for each tensor, as with the plain loader: torch knows which copies
-read it, and uses it again when they are done. Nothing is pinned before the program has initialised its accelerator, and
-nothing here initialises it.
+It is memory of torch's own allocator, for each tensor by itself, as with the plain loader. Nothing is pinned before
+the program has initialised its accelerator, and nothing here initialises it.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, Callable
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils.data._utils.pin_memory import pin_memory
 
 from ..runtime import events, native
 from ..sending.tensors import is_elements
-from .nested import mapped
-
-_refused = False
-"""torch has found no memory that it could pin."""
+from .nested import leaves_of
 
 
 @functools.lru_cache(maxsize=None)
@@ -30,67 +27,103 @@ def _accelerator() -> Any:
 
 
 def _is_possible() -> bool:
-    return not _refused and native.module is not None and _accelerator() is not None and _accelerator().is_initialized()
+    return native.module is not None and _accelerator() is not None and _accelerator().is_initialized()
 
 
-class Pinned:
-    """A batch on its way into pinned memory: the copy goes on by itself."""
+class Twins:
+    """Pinned copies of a batch's tensors, as far as they are elements that lie close together.
+
+    Threads make them: result() waits for them.
+    """
 
     def __init__(self, batch: Any) -> None:
-        self._batch = batch
         self._copy: Any = None
-        if _is_possible():
-            self._begin(batch)
-
-    def _begin(self, batch: Any) -> None:
-        global _refused
-        pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
-
-        def twin(leaf: Any) -> Any:
-            if type(leaf) is not torch.Tensor or not is_elements(leaf) or not leaf.is_contiguous() or leaf.is_pinned():
-                return leaf
-            pairs.append((_pinned_like(leaf), leaf))
-            return pairs[-1][0]
-
-        try:
-            there = mapped(batch, twin)
-        except RuntimeError as error:
-            _refused = True
-            said = str(error).partition("\n")[0]
-            events.remark_once(
-                f"torch can pin no memory for batches ({said}): they come in ordinary memory from now on"
-            )
+        self._twins: dict[int, torch.Tensor] = {}
+        self.are_refused = False
+        """torch has not pinned the memory for one of them."""
+        if not _is_possible():
             return
-        parts = [(there.data_ptr(), here.data_ptr(), here.nbytes) for there, here in pairs]
+        tensors = {id(leaf): leaf for leaf in leaves_of(batch) if is_elements_close_together(leaf)}
+        try:
+            twins = {key: _pinned_like(tensor) for key, tensor in tensors.items() if not tensor.is_pinned()}
+        except RuntimeError as error:
+            self.are_refused = True
+            said = str(error).partition("\n")[0]
+            events.remark_once(f"torch has pinned no memory for a batch ({said}): it comes in ordinary memory")
+            return
+        pairs = [(twin, tensors[key]) for key, twin in twins.items()]
+        parts = [(twin.data_ptr(), tensor.data_ptr(), tensor.nbytes) for twin, tensor in pairs]
         self._copy = native.module.Copy(parts, pairs)
-        self._batch = there
+        self._twins = twins
 
     @property
-    def is_done(self) -> bool:
+    def are_done(self) -> bool:
         return self._copy is None or self._copy.is_done
 
-    def result(self) -> Any:
-        """The batch, with tensors in pinned memory. What is not just elements in order is as it was."""
+    def result(self) -> Callable[[Any], Any]:
+        """What gives a tensor of the batch in its place its twin, and everything else as it is."""
         if self._copy is not None:
             self._copy.wait()
-            self._copy = None
-        return self._batch
+        return lambda leaf: self._twins.get(id(leaf), leaf)
+
+
+class Started:
+    """A batch on its way into pinned memory."""
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+        self.twins = Twins(batch)
 
 
 class PinnedCopies:
-    """What a loader with pin_memory=True gives: also objects that know how to pin themselves."""
+    """What a loader with pin_memory=True gives: torch's own function walks through the batch, and finds the copies of
+    most tensors made.
+    """
 
-    def start(self, batch: Any) -> Pinned:
-        """Asks for the copy. What it returns is for the other functions alone; `batch` may be let go."""
-        return Pinned(batch)
+    def start(self, batch: Any) -> Started:
+        """Begins the copy. What it returns is for the other functions alone."""
+        return Started(batch)
 
-    def go_on(self, started: Pinned | None) -> None:
+    def go_on(self, started: Started | None) -> None:
         """Called while the loop is at a batch before it."""
 
-    def finish(self, started: Pinned) -> Any:
+    def finish(self, started: Started) -> Any:
         """The batch."""
-        batch = started.result()
-        return pin_memory(batch) if _is_possible() else batch
+        if started.twins.are_refused or not _is_possible():
+            return started.batch
+        with _InPlaceOfPinning(started.twins.result()):
+            return pin_memory(started.batch)
+
+    def close(self) -> None:
+        """The loop is over."""
+
+
+class _InPlaceOfPinning(TorchFunctionMode):
+    """Tensor.pin_memory() gives what is pinned already."""
+
+    def __init__(self, twin_of: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._twin_of = twin_of
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.pin_memory and (twin := self._twin_of(args[0])) is not args[0]:
+            return twin
+        return func(*args, **(kwargs or {}))
+
+
+def is_elements_close_together(leaf: Any) -> bool:
+    """True for a torch.Tensor whose elements have no gaps between them, in whatever order: bytes can be copied."""
+    return type(leaf) is torch.Tensor and is_elements(leaf) and _is_dense(leaf.shape, leaf.stride())
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_dense(shape: torch.Size, stride: tuple[int, ...]) -> bool:
+    elements = 1
+    for step, size in sorted((step, size) for step, size in zip(stride, shape) if size != 1):
+        if step != elements:
+            return False
+        elements *= size
+    return True
 
 
 def _pinned_like(tensor: torch.Tensor) -> torch.Tensor:

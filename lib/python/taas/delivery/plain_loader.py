@@ -156,6 +156,7 @@ class PlainLoop:
     ) -> None:
         self._registration = registration
         self._device = device
+        self._copies: devices.CudaCopies | None = None
         self._begin(loader, torchs)
 
     def _begin(self, loader: DataLoader, torchs: Callable[[], Any]) -> None:
@@ -202,7 +203,11 @@ class PlainLoop:
             self._progress.counted(self._place.count())
             self._progress.totals.waited += time.monotonic() - since
             self._progress.report()
-            return batch if self._device is None else devices.copied(batch, self._device)
+            return batch if self._device is None else self._copied(batch, self._device)
+
+    def _copied(self, batch: Any, device: torch.device) -> Any:
+        self._copies = self._copies or devices.copies_to(device)
+        return self._copies.copied(batch)
 
 
 def _is_of_torch(error: Exception) -> bool:

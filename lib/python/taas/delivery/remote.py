@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import dataclasses
+import itertools
 import os
 import traceback
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,10 @@ BATCHES_AHEAD = 2
 
 _WINDOW_AT_MOST = 1024
 _WINDOW_BEFORE_THE_FIRST = 4
+
+
+def _outside_inference() -> contextlib.AbstractContextManager[Any]:
+    return torch.inference_mode(False) if torch.is_inference_mode_enabled() else contextlib.nullcontext()
 
 
 class RemoteStream:
@@ -82,21 +88,27 @@ class RemoteStream:
         """The next task's outcome; None when `seconds` are over first."""
         if self._device is None and not self._pins:
             return self._came(seconds)
-        if not self._ahead and not self._take(seconds):
-            return None
-        outcome, started = self._ahead.popleft()
-        for _, other in self._ahead:
-            with contextlib.suppress(Exception):  # it is tried again in its turn
-                self._copying().go_on(other)
-        while len(self._ahead) < BATCHES_AHEAD and self._under_way and self._take(0.0):
-            pass
-        if isinstance(outcome, Ready):
-            try:
-                copies = self._copying()
-                outcome.batch = copies.finish(copies.start(outcome.batch) if started is None else started)
-            except Exception as error:
-                return Failed(error, traceback.format_exc(), "the rank")
+        with _outside_inference():  # a batch ahead may be for another part of the program
+            if not self._ahead and not self._take(seconds):
+                return None
+            for _, started in itertools.islice(self._ahead, 1, None):
+                with contextlib.suppress(Exception):
+                    self._copying().go_on(started)
+            while len(self._ahead) <= BATCHES_AHEAD and self._under_way and self._take(0.0):
+                pass
+            outcome = self._finished(*self._ahead[0])
+        self._ahead.popleft()  # whatever interrupts what is before this loses no batch
         return outcome
+
+    def _finished(self, outcome: Outcome, started: Any) -> Outcome:
+        if not isinstance(outcome, Ready):
+            return outcome
+        try:
+            copies = self._copying()
+            batch = copies.finish(copies.start(outcome.batch) if started is None else started)
+            return dataclasses.replace(outcome, batch=batch)
+        except Exception as error:
+            return Failed(error, traceback.format_exc(), "the rank")
 
     def _take(self, seconds: float) -> bool:
         """One more outcome, the copy of whose batch is asked for. Where that fails it is tried again in its turn."""
@@ -149,9 +161,13 @@ class RemoteStream:
 
     def close(self) -> None:
         """What is under way is thrown away. Does nothing in a fork of the process: the client is its parent's."""
-        self._ahead.clear()
-        if self._client is not None and self._process == os.getpid():
-            self._client.close(self.number)
+        if self._process == os.getpid():
+            if self._copies is not None:
+                with contextlib.suppress(Exception):  # the GPU has failed, as the program will notice
+                    self._copies.close()
+            self._ahead.clear()
+            if self._client is not None:
+                self._client.close(self.number)
         self._client = None
 
     def _connected(self) -> Any:
