@@ -92,7 +92,10 @@ def test_a_batch_that_cannot_come_is_a_line_and_the_loop_may_go_on(make, initial
         assert next(batches) == [*range(40, 48)]
     assert len(str(raised.value).splitlines()) == 1
     said = capfd.readouterr().err.splitlines()
-    assert said.count("taas: index 37 of the dataset") in ((2, 3) if make is kill else (0,))
+    times = said.count(
+        "taas: index 37 of the dataset"
+    )  # from the second death on, also one before the rank heard of it
+    assert times >= 2 if make is kill else times == 0
     assert "taas: index 38 of the dataset" not in said
 
 

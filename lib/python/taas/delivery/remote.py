@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import dataclasses
 import itertools
 import os
 import traceback
@@ -105,8 +104,8 @@ class RemoteStream:
             return outcome
         try:
             copies = self._copying()
-            batch = copies.finish(copies.start(outcome.batch) if started is None else started)
-            return dataclasses.replace(outcome, batch=batch)
+            outcome.batch = copies.finish(copies.start(outcome.batch) if started is None else started)
+            return outcome
         except Exception as error:
             return Failed(error, traceback.format_exc(), "the rank")
 
