@@ -11,7 +11,7 @@ import weakref
 import pytest
 import torch
 from conftest import wait_until
-from taas.delivery import device, run_workers
+from taas.delivery import device, pinning, run_workers
 from taas.runtime import events
 from torch.overrides import handle_torch_function, has_torch_function_unary
 
@@ -84,12 +84,12 @@ class Gpu:
 
     def copy(self, tensor, where=None):
         """What `tensor.to("cuda", non_blocking=True)` gives."""
-        source = tensor.contiguous()
-        there = torch.empty_strided(source.shape, source.stride(), dtype=source.dtype)
-        block = self.memory.block_of(source)
+        assert pinning._is_dense(tensor.shape, tensor.stride()), "its bytes are copied as they lie"
+        there = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+        block = self.memory.block_of(tensor)
         if block:
             block.readers += 1
-        self._asked.append((there, source.data_ptr(), block))
+        self._asked.append((there, tensor.data_ptr(), block))
         self.asked += 1
         return there
 

@@ -20,10 +20,14 @@ def sum_of_pages(batch: torch.Tensor) -> torch.Tensor:
     return batch.reshape(-1).view(torch.uint8)[::4096].sum()
 
 
+def ready(kind: str) -> list:
+    shape, dtype = payloads.SHAPES[kind]
+    return [torch.from_numpy(array).view(dtype).reshape(shape) for array in payloads.ready_pool(kind)]
+
+
 def limit(kind: str, count: int):
     """Pinned memory that is there already, again and again: what the bus can do."""
-    shape, dtype = payloads.SHAPES[kind]
-    pool = [torch.from_numpy(array).pin_memory().view(dtype).reshape(shape) for array in payloads.ready_pool(kind)]
+    pool = [batch.pin_memory() for batch in ready(kind)]
     for number in range(count):
         yield pool[number % payloads.POOL]
 
@@ -32,8 +36,7 @@ def pinning(kind: str, count: int):
     """Batches that are there already, pinned one after the other."""
     from taas.delivery.pinning import PinnedCopies
 
-    shape, dtype = payloads.SHAPES[kind]
-    pool = [torch.from_numpy(array).view(dtype).reshape(shape) for array in payloads.ready_pool(kind)]
+    pool = ready(kind)
     copies = PinnedCopies()
     for number in range(count):
         yield copies.finish(copies.start(pool[number % payloads.POOL]))

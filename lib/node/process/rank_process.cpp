@@ -74,10 +74,9 @@ void ask_who_holds_gpu(run::Evidence& evidence, int pid, GpuOrder order) {
 /// The record is of interest of a rank that was stopped too: the others may have waited for it.
 void read_evidence(run::Evidence& evidence, int pid, GpuOrder order, const HeldPath& flight_record,
                    const HeldPath& error_file) {
-  if (!evidence.gpu.empty()) {
-    if (std::ranges::any_of(evidence.last_lines, run::tells_of_full_gpu)) ask_who_holds_gpu(evidence, pid, order);
-    evidence.gpu_trouble = gpu_trouble(evidence.gpu, order, kPatienceWithDriver);
-  }
+  const bool is_full = std::ranges::any_of(evidence.last_lines, run::tells_of_full_gpu);
+  if (!evidence.gpu.empty() && is_full) ask_who_holds_gpu(evidence, pid, order);
+  if (!evidence.gpu.empty() && !is_full) evidence.gpu_trouble = gpu_trouble(evidence.gpu, order, kPatienceWithDriver);
   if (!flight_record.empty()) evidence.collectives = collectives_in(flight_record);
   if (error_file.empty()) return;
   if (auto text = error_file.folder.read(error_file.name, kMostErrorFile)) evidence.error_file = std::move(*text);

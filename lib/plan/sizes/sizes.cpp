@@ -116,13 +116,13 @@ Result<> check_gpus(const Sizes& sizes, const SizeOptions& options, const Machin
         fmt::format("--devices-per-rank {}: CUDA shows a process one MIG slice", options.devices_per_rank));
   }
   if (sizes.device == Device::kCpu || needed <= machine.gpus) return {};
-  if (machine.sliced_gpus > 0 && !options.oversubscribe) {
+  if (options.oversubscribe) return check_group_fits(machine.gpus, options);
+  if (machine.sliced_gpus > 0) {
     return usage_error(
         fmt::format("{} need {}, and CUDA shows {} here: {} are cut into MIG slices, and "
                     "CUDA_VISIBLE_DEVICES=MIG-…,MIG-… with the names that nvidia-smi -L shows gives each rank one",
                     plural(total, "rank"), plural(needed, "GPU"), machine.gpus, plural(machine.sliced_gpus, "GPU")));
   }
-  if (options.oversubscribe) return check_group_fits(machine.gpus, options);
   return usage_error(fmt::format("{} need {}, and this machine has {}: {}, --oversubscribe lets ranks share GPUs",
                                  plural(total, "rank"), plural(needed, "GPU"), machine.gpus, kMoreMachines));
 }

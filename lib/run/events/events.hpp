@@ -39,10 +39,9 @@ struct Evidence {
   std::string error_file;               ///< content of TORCHELASTIC_ERROR_FILE, when the program wrote one
   std::string stderr_path;              ///< where the whole stderr can be read
   std::vector<CollectiveGroup> collectives;  ///< the last calls that torch's flight recorder has written down
-  std::string
-      gpu;  ///< on which it found too little memory, or an error of CUDA's, as the driver counts; empty: on none
-  std::vector<GpuHolder> gpu_holders;  ///< of that GPU's memory, the most first
-  std::string gpu_trouble = {};        ///< what the driver says is wrong with it; empty: nothing
+  std::string gpu;                           ///< which was full, or has failed, as the driver counts; empty: none
+  std::vector<GpuHolder> gpu_holders;        ///< of that GPU's memory, the most first
+  std::string gpu_trouble = {};              ///< what the driver says is wrong with it; empty: nothing
 };
 
 // What happens: the events of the world, in the order in which they became known. `at` is when.

@@ -155,19 +155,20 @@ Sides sides_of(const GroupView& group, const CollectiveCall& stuck) {
   return sides;
 }
 
+std::string names(const std::vector<Rank>& ranks, const Policy& policy) {
+  return name_ranks(ranks, policy.node_of_rank, policy.node_names);
+}
+
 Hang differing(const GroupView& group, const Sides& sides, std::int64_t number, const Policy& policy) {
   const auto& odd = *group.call(sides.differ.front(), number);
   const auto& usual = *group.call(sides.there.front(), number);
-  auto names = [&](const std::vector<Rank>& ranks) {
-    return name_ranks(ranks, policy.node_of_rank, policy.node_names);
-  };
   Hang hang{sides.differ, {}, {}};
   hang.summary =
       odd.operation == usual.operation
-          ? fmt::format("{} called {} {} with {}{}, {} with {}{}", names(sides.differ), odd.operation, number,
-                        odd.shape, with_where({}, odd), names(sides.there), usual.shape, with_where({}, usual))
-          : fmt::format("{} called {}, where {} called {}", names(sides.differ), describe_call(odd), names(sides.there),
-                        describe_call(usual));
+          ? fmt::format("{} called {} {} with {}{}, {} with {}{}", names(sides.differ, policy), odd.operation, number,
+                        odd.shape, with_where({}, odd), names(sides.there, policy), usual.shape, with_where({}, usual))
+          : fmt::format("{} called {}, where {} called {}", names(sides.differ, policy), describe_call(odd),
+                        names(sides.there, policy), describe_call(usual));
   return hang;
 }
 
@@ -181,12 +182,9 @@ std::optional<Hang> not_begun(const GroupView& group, const std::vector<Rank>& t
     (group.call(rank, stuck.number)->started ? begun : held_up).push_back(rank);
   }
   if (begun.empty() || held_up.empty()) return std::nullopt;
-  auto names = [&](const std::vector<Rank>& ranks) {
-    return name_ranks(ranks, policy.node_of_rank, policy.node_names);
-  };
   return Hang{held_up,
-              fmt::format("{} called {}, but the GPU did not begin it: {} {}", names(held_up), describe_call(stuck),
-                          names(begun), waited(stuck)),
+              fmt::format("{} called {}, but the GPU did not begin it: {} {}", names(held_up, policy),
+                          describe_call(stuck), names(begun, policy), waited(stuck)),
               {"what the GPU had been given before it was not done"}};
 }
 
@@ -197,12 +195,9 @@ std::optional<Hang> hang_of(const GroupView& group, const Policy& policy) {
   if (!sides.differ.empty()) return differing(group, sides, stuck->number, policy);
   if (sides.missing.empty()) return not_begun(group, sides.there, *stuck, policy);
   if (sides.there.empty()) return std::nullopt;
-  auto names = [&](const std::vector<Rank>& ranks) {
-    return name_ranks(ranks, policy.node_of_rank, policy.node_names);
-  };
   return Hang{sides.missing,
-              fmt::format("{} did not come to {}: {} {}", names(sides.missing), describe_call(*stuck),
-                          names(sides.there), waited(*stuck)),
+              fmt::format("{} did not come to {}: {} {}", names(sides.missing, policy), describe_call(*stuck),
+                          names(sides.there, policy), waited(*stuck)),
               explain(group, sides.missing)};
 }
 

@@ -12,7 +12,7 @@ bool contains_any(std::string_view text, std::span<const std::string_view> words
 }
 
 // As torch 2.4 to 2.15, gloo and NCCL 2.14 to 2.30 put it. A test looks for them in the installed torch.
-constexpr std::array<std::string_view, 27> kLostPeerTexts{
+constexpr std::array<std::string_view, 21> kLostPeerTexts{
     "Connection closed by peer",         // gloo
     "Connection closed by remote peer",  // NCCL
     "Connection reset by peer",          // the C library
@@ -27,8 +27,6 @@ constexpr std::array<std::string_view, 27> kLostPeerTexts{
     "The client socket has timed out",
     "The client socket has failed to connect",
     "Socket closed",  // gloo
-    "Application timeout caused pair closure",
-    "Timed out waiting ",
     "connectFullMesh failed",
     "failed to pass monitoredBarrier",                                   // on rank 0, and names who did not come
     "successfully reached monitoredBarrier, but received errors while",  // on others, once rank 0 has raised that
@@ -36,10 +34,6 @@ constexpr std::array<std::string_view, 27> kLostPeerTexts{
     "ncclRemoteError",
     "NCCL communicator was aborted",
     "NCCL operations have failed or timed out",
-    "Watchdog caught collective operation timeout",
-    "timeout watchdog detected operation timeout",  // nccl2
-    "timeout - collective operation timed out",
-    "Work timed out during finalize",
 };
 
 // A port that is taken is a DistNetworkError too, but nobody else's fault. A GPU that fails ends collectives as well.
@@ -51,6 +45,7 @@ constexpr std::array<std::string_view, 7> kOwnFault{"EADDRINUSE",
                                                     "uncorrectable ECC error encountered",
                                                     "unhandled cuda error"};
 
+// These say it as well, of a peer that may be alive.
 constexpr std::array<std::string_view, 6> kTimeout{"Watchdog caught collective operation timeout",  // NCCL
                                                    "timeout watchdog detected operation timeout",   // nccl2
                                                    "timeout - collective operation timed out",
@@ -64,7 +59,7 @@ constexpr std::array<std::string_view, 4> kStoreTimeout{"wait timeout after ", "
 }  // namespace
 
 bool tells_of_lost_peer(std::string_view text) {
-  return contains_any(text, kLostPeerTexts) && !contains_any(text, kOwnFault);
+  return (contains_any(text, kLostPeerTexts) || contains_any(text, kTimeout)) && !contains_any(text, kOwnFault);
 }
 
 bool names_lost_peer(std::string_view text) {

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..runtime import events
-from ..sending.tensors import is_elements
+from ..sending.tensors import is_plain
 from .nested import has_to, mapped
 from .pinning import Twins
 
@@ -115,7 +115,7 @@ class CudaCopies:
         read: list[torch.Tensor] = []
 
         def copied(leaf: Any) -> Any:
-            if not _is_plain(leaf):
+            if not is_plain(leaf):
                 started.has_others = True
                 return leaf
             read.append(twin_of(leaf))
@@ -167,7 +167,7 @@ class CudaCopies:
 
         def moved(leaf: Any) -> Any:
             there = leaf.to(self._gpu.device) if has_to(leaf) else leaf
-            if pairs is not None and _is_plain(leaf):
+            if pairs is not None and is_plain(leaf):
                 pairs.append((leaf, there))
             return there
 
@@ -191,10 +191,6 @@ class CudaCopies:
 
 def _asked_for(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     return tensor.to(device, non_blocking=True)
-
-
-def _is_plain(leaf: Any) -> bool:
-    return type(leaf) is torch.Tensor and is_elements(leaf)
 
 
 def _difference(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> str:

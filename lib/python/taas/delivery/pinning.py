@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.data._utils.pin_memory import pin_memory
 
 from ..runtime import events, native
-from ..sending.tensors import is_elements
+from ..sending.tensors import is_plain
 from .nested import leaves_of
 
 
@@ -31,19 +31,22 @@ def _is_possible() -> bool:
 
 
 class Twins:
-    """Pinned copies of a batch's tensors, as far as they are elements that lie close together.
+    """Pinned copies of a batch's tensors, as far as they are plain and without gaps.
 
     Threads make them: result() waits for them.
     """
 
     def __init__(self, batch: Any) -> None:
+        self.batch = batch
         self._copy: Any = None
         self._twins: dict[int, torch.Tensor] = {}
         self.are_refused = False
         """torch has not pinned the memory for one of them."""
         if not _is_possible():
             return
-        tensors = {id(leaf): leaf for leaf in leaves_of(batch) if is_elements_close_together(leaf)}
+        tensors = {
+            id(leaf): leaf for leaf in leaves_of(batch) if is_plain(leaf) and _is_dense(leaf.shape, leaf.stride())
+        }
         try:
             twins = {key: _pinned_like(tensor) for key, tensor in tensors.items() if not tensor.is_pinned()}
         except RuntimeError as error:
@@ -67,31 +70,23 @@ class Twins:
         return lambda leaf: self._twins.get(id(leaf), leaf)
 
 
-class Started:
-    """A batch on its way into pinned memory."""
-
-    def __init__(self, batch: Any) -> None:
-        self.batch = batch
-        self.twins = Twins(batch)
-
-
 class PinnedCopies:
     """What a loader with pin_memory=True gives: torch's own function walks through the batch, and finds the copies of
     most tensors made.
     """
 
-    def start(self, batch: Any) -> Started:
+    def start(self, batch: Any) -> Twins:
         """Begins the copy. What it returns is for the other functions alone."""
-        return Started(batch)
+        return Twins(batch)
 
-    def go_on(self, started: Started | None) -> None:
+    def go_on(self, started: Twins | None) -> None:
         """Called while the loop is at a batch before it."""
 
-    def finish(self, started: Started) -> Any:
+    def finish(self, started: Twins) -> Any:
         """The batch."""
-        if started.twins.are_refused or not _is_possible():
+        if started.are_refused or not _is_possible():
             return started.batch
-        with _InPlaceOfPinning(started.twins.result()):
+        with _InPlaceOfPinning(started.result()):
             return pin_memory(started.batch)
 
     def close(self) -> None:
@@ -111,13 +106,9 @@ class _InPlaceOfPinning(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def is_elements_close_together(leaf: Any) -> bool:
-    """True for a torch.Tensor whose elements have no gaps between them, in whatever order: bytes can be copied."""
-    return type(leaf) is torch.Tensor and is_elements(leaf) and _is_dense(leaf.shape, leaf.stride())
-
-
 @functools.lru_cache(maxsize=1024)
 def _is_dense(shape: torch.Size, stride: tuple[int, ...]) -> bool:
+    """True where elements have no gaps between them, in whatever order: their bytes can be copied as they lie."""
     elements = 1
     for step, size in sorted((step, size) for step, size in zip(stride, shape) if size != 1):
         if step != elements:

@@ -56,7 +56,7 @@ class Tensors:
                 "a tensor of an autograd graph stays in the process that made it: call detach() on it in the dataset "
                 "or in collate_fn"
             )
-        if kind is torch.Tensor and is_elements(tensor):
+        if is_plain(tensor):
             return self._elements_or_view(tensor)
         if _is_in_memory(tensor) and _is_pickled_as_tensor(kind):
             with torch._C.DisableTorchFunctionSubclass():
@@ -95,8 +95,8 @@ def _without_repetition(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def is_simple(tensor: torch.Tensor) -> bool:
-    """True for a torch.Tensor that is elements, and has all of its storage."""
-    return type(tensor) is torch.Tensor and is_elements(tensor) and _fills(tensor, tensor.untyped_storage())
+    """True for a plain one that has all of its storage."""
+    return is_plain(tensor) and _fills(tensor, tensor.untyped_storage())
 
 
 def elements_of(tensor: torch.Tensor) -> Any:
@@ -156,10 +156,13 @@ def _array(array: numpy.ndarray) -> Any:
     return numpy.array(array, order="F" if flags.fnc else "C").__reduce_ex__(5)
 
 
-def is_elements(tensor: torch.Tensor) -> bool:
-    """Nothing but values that lie in memory."""
+def is_plain(value: Any) -> bool:
+    """True for a torch.Tensor that is nothing but values that lie in memory."""
     return (
-        _is_in_memory(tensor) and not (tensor.requires_grad or tensor.is_conj() or tensor.is_neg()) and not vars(tensor)
+        type(value) is torch.Tensor
+        and _is_in_memory(value)
+        and not (value.requires_grad or value.is_conj() or value.is_neg())
+        and not vars(value)
     )
 
 
