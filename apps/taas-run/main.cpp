@@ -24,6 +24,7 @@
 #include "frameworks/foreign_package.hpp"
 #include "frameworks/ray_train.hpp"
 #include "net/secret.hpp"
+#include "node/ranks/rank_starts.hpp"
 #include "parse/arguments.hpp"
 #include "parse/cli.hpp"
 #include "parse/misplaced.hpp"
@@ -70,6 +71,7 @@ plan::Machine read_machine() {
   machine.gpus = gpus.visible;
   machine.gpu_problem = std::move(gpus.problem);
   machine.other_accelerators = std::move(gpus.uncounted);
+  machine.accelerator_variable = std::move(gpus.variable);
   machine.sliced_gpus = gpus.sliced;
   plan::forget_data_delivery(machine.environment);
   machine.python_packages = python_packages();
@@ -181,6 +183,10 @@ int start(plan::Options options, plan::Machine machine, std::vector<std::string>
   auto program = find_program(*plan, machine);
   if (!program) return refuse(program.error());
   if (auto up = cli::check_loopback(*plan, *program); !up) return refuse(up.error());
+  if (std::holds_alternative<plan::OneMachine>(plan->launch_mode)) {
+    auto bound = node::bind_ranks(plan::launch_settings(*plan, machine, ""), machine, plan->ranks);
+    if (!bound) return refuse(bound.error());
+  }
   if (options.dry_run) {
     const bool told = std::holds_alternative<plan::OneMachine>(plan->launch_mode) && !options.output.json;
     auto found = told ? cli::check_module(*program, options.program, machine) : Result<>();

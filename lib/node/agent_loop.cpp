@@ -6,6 +6,7 @@
 #include "base/log/log_file.hpp"
 #include "base/timer.hpp"
 #include "net/addresses.hpp"
+#include "node/ranks/rank_starts.hpp"
 #include "proc/spawn/open_files.hpp"
 #include "run/events/type_name.hpp"
 
@@ -128,6 +129,8 @@ Result<> AgentLoop::State::prepare(const run::Welcome& message) {
     auto enough = plan::check_share(launch->settings, options.machine, most_ranks);
     if (!enough) return enough;
     if (auto room = check_open_files_limit(most_ranks); !room) return room;
+    auto bound = bind_ranks(launch->settings, options.machine, place_ranks(share_ranks(std::vector{most_ranks})));
+    if (!bound) return bound.error();
   }
   auto program = options.resolve(*launch, options.machine);
   if (!program) return program.error();

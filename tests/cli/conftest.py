@@ -83,6 +83,26 @@ class Launcher:
         return [int(path.read_text()) for path in ready]
 
 
+def own_namespaces(*kinds: str) -> list[str]:
+    """Words in front of a command, which give it namespaces of these kinds.
+
+    Root needs none of a user for them, and in a chroot it would get none.
+    """
+    words = ["unshare", *kinds] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", *kinds]
+    if subprocess.run([*words, "true"], capture_output=True, timeout=DEADLINE_SECONDS).returncode != 0:
+        pytest.skip(f"no {' '.join(kinds)} can be had here")
+    return words
+
+
+def own_mounts(script: str, *arguments) -> list:
+    """Words in front of a command, which sees what a shell script has mounted; the arguments are its $1, $2, …"""
+    run = f'{script}\nshift {len(arguments)}\nexec "$@"'
+    words = [*own_namespaces("--mount"), "/bin/sh", "-ec", run, "sh", *map(str, arguments)]
+    if subprocess.run([*words, "true"], capture_output=True, timeout=DEADLINE_SECONDS).returncode != 0:
+        pytest.skip("nothing can be mounted here")
+    return words
+
+
 def agent_of(keeper: int) -> int:
     """The agent is the keeper's only child."""
     return int(pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()[0])

@@ -1,24 +1,19 @@
 """`taas-run devices`: what there is to compute on, and what a tensor on each says. The driver is made by tests."""
 
 import os
-import subprocess
 import sys
 
 import pytest
+from conftest import own_mounts
 
 FAKE_NVML = os.environ["TAAS_FAKE_NVML"]
-TWO_GPUS = (
-    'mount -t tmpfs none /proc/driver && mkdir -p /proc/driver/nvidia/gpus/0 /proc/driver/nvidia/gpus/1 && exec "$@"'
-)
+TWO_GPUS = "mount -t tmpfs none /proc/driver; mkdir -p /proc/driver/nvidia/gpus/0 /proc/driver/nvidia/gpus/1"
 
 
 @pytest.fixture
 def machine(launcher, tmp_path):
     """Calls it on a machine whose driver has two GPUs; `torch` is the text of a module of that name."""
-    own_mounts = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
-    before = [*own_mounts, "/bin/sh", "-c", TWO_GPUS, "sh"]
-    if subprocess.run([*before, "/bin/true"], capture_output=True).returncode != 0:
-        pytest.skip("no namespaces for a /proc/driver of its own")
+    before = own_mounts(TWO_GPUS)
     (tmp_path / "libnvidia-ml.so.1").symlink_to(FAKE_NVML)
 
     def call(torch, **variables):
@@ -53,6 +48,12 @@ def test_each_device_is_described_and_tried(machine):
     assert second.split()[:7] == ["cuda:1", "Fake", "1.0", "of", "80.0", "GiB", "free"]
     assert second.endswith("  CUDA error: out of memory")
     assert closing == f"tried with torch 2.99 of {sys.executable}"
+
+
+def test_a_gpu_whose_memory_has_failed_is_said(machine):
+    done = machine(WORKS_BUT_ON_THE_SECOND, FAKE_NVML_ECC="0", CUDA_VISIBLE_DEVICES="0")
+    assert "80.0 of 80.0 GiB free, has had 2 errors of its memory that could not be corrected  works\n" in done.stdout
+    assert "has had" not in machine(WORKS_BUT_ON_THE_SECOND, CUDA_VISIBLE_DEVICES="0").stdout
 
 
 @pytest.mark.gate

@@ -2,14 +2,11 @@
 
 import json
 import os
-import subprocess
 
 import pytest
+from conftest import own_mounts
 
-FOUR_GPUS = (
-    "mount -t tmpfs none /proc/driver && cd /proc/driver && mkdir -p nvidia/gpus && cd nvidia/gpus && mkdir 0 1 2 3 "
-    '&& cd "$0" && exec "$@"'
-)
+FOUR_GPUS = "mount -t tmpfs none /proc/driver; for gpu in 0 1 2 3; do mkdir -p /proc/driver/nvidia/gpus/$gpu; done"
 SHOW = (
     "import json, os; "
     "names = 'RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE CUDA_VISIBLE_DEVICES TAAS_DEVICES_PER_RANK'; "
@@ -17,17 +14,19 @@ SHOW = (
 )
 
 
+def with_driver(folder):
+    """A value of LD_LIBRARY_PATH."""
+    driver = folder / "driver"
+    driver.mkdir()
+    (driver / "libnvidia-ml.so.1").symlink_to(os.environ["TAAS_FAKE_NVML"])
+    return f"{driver}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+
+
 @pytest.fixture
 def on_four_gpus(launcher, tmp_path):
     """Calls taas-run on a machine whose driver lists four GPUs."""
-    own_mounts = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
-    before = [*own_mounts, "/bin/sh", "-c", FOUR_GPUS, launcher.folder]
-    if subprocess.run([*before, "/bin/true"], capture_output=True).returncode != 0:
-        pytest.skip("no namespaces for a /proc/driver of its own")
-    driver = tmp_path / "driver"
-    driver.mkdir()
-    (driver / "libnvidia-ml.so.1").symlink_to(os.environ["TAAS_FAKE_NVML"])
-    library = {"LD_LIBRARY_PATH": f"{driver}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+    before = own_mounts(FOUR_GPUS)
+    library = {"LD_LIBRARY_PATH": with_driver(tmp_path)}
     return lambda *arguments, **variables: launcher.run(*arguments, before=before, env={**library, **variables})
 
 
@@ -52,6 +51,18 @@ def test_groups_that_do_not_fit_are_refused(on_four_gpus):
     ):
         done = on_four_gpus(*sizes, "--devices-per-rank", 2, "--dry-run", "train.py")
         assert done.returncode == 2 and why in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_each_rank_has_a_slice_of_a_gpu_that_is_cut(launcher):
+    """Three GPUs count whole; the slices of the fourth are for those who name them."""
+    slices = "mkdir -p /proc/driver/nvidia/capabilities/gpu0/mig/gi1 /proc/driver/nvidia/capabilities/gpu0/mig/gi2"
+    before = own_mounts(f"{FOUR_GPUS}; {slices}")
+    launcher.environment["LD_LIBRARY_PATH"] = with_driver(launcher.folder)
+    done = launcher.run(launcher.python(SHOW), before=before)
+    assert [rank[4] for rank in shown(launcher, done)] == [None] * 3
+    names = {"CUDA_VISIBLE_DEVICES": "MIG-a, MIG-b"}
+    done = launcher.run(launcher.python(SHOW), before=before, env=names)
+    assert shown(launcher, done) == [["0", "2", "0", "2", "MIG-a", "1"], ["1", "2", "0", "2", "MIG-b", "1"]]
 
 
 def test_without_gpus_the_ranks_are_as_many(launcher):

@@ -56,9 +56,10 @@ def test_a_number_that_may_mean_another_gpu_for_cuda_blames_nobody(launcher, dri
     assert "GPU 3's memory is held by process 900001" in full_gpu(launcher, CUDA_DEVICE_ORDER="PCI_BUS_ID", **where)
 
 
-def test_a_gpu_may_be_named_by_its_uuid(launcher, driver):
-    said = full_gpu(launcher, FAKE_NVML=f"GPU-1a2b 900001 {GIB}", CUDA_VISIBLE_DEVICES="GPU-1a2b", **driver)
-    assert "; GPU-1a2b's memory is held by process 900001: 1.0 GiB" in said
+@pytest.mark.parametrize("name", ["GPU-1a2b", "MIG-3c4d"])
+def test_a_gpu_or_a_slice_may_be_named_by_its_uuid(launcher, driver, name):
+    said = full_gpu(launcher, FAKE_NVML=f"{name} 900001 {GIB}", CUDA_VISIBLE_DEVICES=name, **driver)
+    assert f"; {name}'s memory is held by process 900001: 1.0 GiB" in said
 
 
 @pytest.mark.gate

@@ -10,7 +10,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import assert_ranks, free_port
+from conftest import assert_ranks, free_port, own_mounts
 from waiting import DEADLINE_SECONDS, wait_until
 
 NAME = "job-0.svc"
@@ -26,14 +26,8 @@ class Names:
         self._hosts, servers = folder / "hosts", folder / "resolv.conf"
         self.forget_all()
         servers.write_text("nameserver 127.0.0.111\noptions timeout:1 attempts:1\n")
-        # Root needs no user namespace for this, and in a chroot it would get none.
-        own_mounts = (
-            ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
-        )
-        mount = 'mount --bind "$1" /etc/hosts && mount --bind "$2" /etc/resolv.conf && shift 2 && exec "$@"'
-        self.before = [*own_mounts, "/bin/sh", "-c", mount, "sh", self._hosts, servers]
-        if subprocess.run([*self.before, "/bin/true"], capture_output=True).returncode != 0:
-            pytest.skip("no namespaces for a /etc/hosts of its own")
+        mount = 'mount --bind "$1" /etc/hosts; mount --bind "$2" /etc/resolv.conf'
+        self.before = own_mounts(mount, self._hosts, servers)
 
     def know(self, name: str, address: str = "127.0.0.1"):
         with open(self._hosts, "a") as hosts:  # the same file: it is mounted

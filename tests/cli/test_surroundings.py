@@ -15,17 +15,10 @@ import sys
 import termios
 
 import pytest
+from conftest import own_namespaces
 from waiting import DEADLINE_SECONDS, is_gone, wait_until
 
 ORPHANS = 5
-
-
-def own_namespaces(*kinds: str) -> list[str]:
-    """Words in front of a command, which give it those of a user that may have some."""
-    words = ["unshare", *kinds] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", *kinds]
-    if subprocess.run([*words, "true"], capture_output=True, timeout=DEADLINE_SECONDS).returncode != 0:
-        pytest.skip(f"no {' '.join(kinds)} can be had here")
-    return words
 
 
 def children(process: int) -> list[int]:

@@ -1,12 +1,10 @@
 """Nodes that meet as torchrun's do: who waits for whom, where the store is served, and who joins or leaves later."""
 
 import json
-import os
 import pathlib
-import subprocess
 
 import pytest
-from conftest import UNKNOWN_NAME, assert_ranks, free_port, succeeds
+from conftest import UNKNOWN_NAME, assert_ranks, free_port, own_mounts, succeeds
 from waiting import DEADLINE_SECONDS, wait_until
 
 
@@ -229,11 +227,7 @@ def test_two_agents_on_a_machine_whose_own_name_is_loopback(launcher, script, to
     """As /etc/hosts of Debian: the first listened on the machine's interfaces alone, and the other never found it."""
     hosts = launcher.folder / "hosts"
     hosts.write_text("127.0.0.1 localhost\n127.0.0.1 this-machine\n")
-    # Root needs no user namespace for this, and in a chroot it would get none.
-    own_mounts = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
-    before = [*own_mounts, "/bin/sh", "-c", 'mount --bind "$1" /etc/hosts && shift && exec "$@"', "sh", hosts]
-    if subprocess.run([*before, "/bin/true"], capture_output=True).returncode != 0:
-        pytest.skip("no namespaces for a /etc/hosts of its own")
+    before = own_mounts('mount --bind "$1" /etc/hosts', hosts)
     common = [
         "--nnodes=2",
         "--nproc-per-node=2",

@@ -6,31 +6,28 @@ The bus, the driver's folder and the device files are those that tests made.
 import os
 import pathlib
 import shutil
-import subprocess
 
 import pytest
-from conftest import free_port
+from conftest import free_port, own_mounts
 
 FAKE_NVML = os.environ["TAAS_FAKE_NVML"]
 BUS = pathlib.Path("/sys/bus/pci/devices")
 NVIDIA, AMD, CONTROLLER, AUDIO = "0x10de", "0x1002", "0x030200", "0x040300"
 VERSION = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54.14  Release Build\n"
 MOUNT = """
-set -e
-mount --bind "$0/bus" /sys/bus/pci/devices
-mount --bind "$0/driver" /proc/driver
-if [ -d "$0/files" ]; then
+mount --bind "$1/bus" /sys/bus/pci/devices
+mount --bind "$1/driver" /proc/driver
+if [ -d "$1/files" ]; then
   for file in null zero full random urandom tty; do
-    touch "$0/files/$file"; mount --bind /dev/$file "$0/files/$file"
+    touch "$1/files/$file"; mount --bind /dev/$file "$1/files/$file"
   done
-  mkdir -p "$0/files/shm"; mount --bind /dev/shm "$0/files/shm"
-  for file in "$0"/files/withheld/*; do
+  mkdir -p "$1/files/shm"; mount --bind /dev/shm "$1/files/shm"
+  for file in "$1"/files/withheld/*; do
     [ -e "$file" ] || continue
-    name="$0/files/${file##*/}"; touch "$name"; mount --bind "$file" "$name"; mount -o remount,bind,ro "$name"
+    name="$1/files/${file##*/}"; touch "$name"; mount --bind "$file" "$name"; mount -o remount,bind,ro "$name"
   done
-  mount --rbind "$0/files" /dev
+  mount --rbind "$1/files" /dev
 fi
-exec "$@"
 """
 WAY_OUT = "; CUDA_VISIBLE_DEVICES= or --nproc-per-node cpu runs ranks on the CPU\n"
 
@@ -68,10 +65,7 @@ class Machine:
             (files / "withheld" / f"nvidia{number}" if withheld else files / f"nvidia{number}").touch()
 
     def run(self, *arguments, **variables):
-        own_mounts = (
-            ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
-        )
-        before = [*own_mounts, "/bin/sh", "-c", MOUNT, self.folder]
+        before = own_mounts(MOUNT, self.folder)
         library = f"{self.folder / 'library'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
         return self.launcher.run(*arguments, before=before, env={"LD_LIBRARY_PATH": library, **variables})
 
@@ -86,9 +80,8 @@ class Machine:
 @pytest.fixture
 def machine(launcher, tmp_path):
     launcher.environment.pop("CUDA_VISIBLE_DEVICES", None)
-    own_mounts = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
-    if subprocess.run([*own_mounts, "/bin/true"], capture_output=True).returncode != 0 or not BUS.is_dir():
-        pytest.skip("no namespaces for a bus and a /proc/driver of its own")
+    if not BUS.is_dir():
+        pytest.skip("no bus here, whose place that of the test could take")
     if any(pathlib.Path("/dev").glob("nvidia[0-9]*")):
         pytest.skip("this machine has GPUs of its own")
     return Machine(launcher, tmp_path / "machine")

@@ -17,6 +17,15 @@ constexpr Flag kProgramFlags[] = {
        return store_checked(options.program.preload, values.back(), plan::check_preload);
      },
      Flag::Origin::kOwn},
+    {"numa-binding", 0, "node|socket|exclusive|core-complex", "Bind each rank to processors near its GPU",
+     [](auto& options, const auto& values) {
+       return store_choice<NumaBinding>(options.program.numa_binding, values.back(),
+                                        {{"node", NumaBinding::kNode},
+                                         {"socket", NumaBinding::kSocket},
+                                         {"exclusive", NumaBinding::kExclusive},
+                                         {"core-complex", NumaBinding::kCoreComplex}});
+     },
+     Flag::Origin::kTorchrunWithoutPet},
     {"virtual-local-rank", 0, "", "Each rank sees only its own GPU, as device 0, and LOCAL_RANK is 0",
      [](auto& options, const auto& values) {
        return store(options.rendezvous.virtual_local_rank, read_switch(values.back()));

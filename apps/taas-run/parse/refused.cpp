@@ -6,13 +6,11 @@
 namespace taas::cli {
 namespace {
 
-constexpr std::string_view kLater = "comes with a later version of taas-run";
 constexpr std::string_view kWhichHosts =
     "is deepspeed's: --hosts a:4,b:2 says which hosts and how many ranks on each, CUDA_VISIBLE_DEVICES which GPUs";
 constexpr std::string_view kCount =
     "is mpirun's or srun's: --gpus N is the number of ranks in all, --nproc-per-node N that on each node";
-constexpr std::string_view kBindCores =
-    "is deepspeed's and is not done here: the program can call os.sched_setaffinity() with its cores, by LOCAL_RANK";
+constexpr std::string_view kBindCores = "is deepspeed's: --numa-binding exclusive gives each rank cores of its own";
 
 struct Refusal {
   std::string_view name;
@@ -33,7 +31,6 @@ constexpr Refusal kRefusals[] = {
     {"num-nodes", "is deepspeed's: use --nnodes N"},
     {"num-processes", "is accelerate's: use --gpus N"},
     {"num-machines", "is accelerate's: use --nnodes N"},
-    {"numa-binding", kLater},
     {"duplicate-stdout-filters", "comes with a later version of taas-run: grep the files in the run's folder"},
     {"duplicate-stderr-filters", "comes with a later version of taas-run: grep the files in the run's folder"},
     {"logs-specs", "names a Python plug-in of torchrun, which has no meaning here: use --log-dir, -r and -t"},

@@ -90,6 +90,7 @@ std::vector<Row> gpu_rows(const plan::Machine& machine) {
       row.name = printable(gpu.name);
       row.memory = fmt::format("{:.1f} of {:.1f} GiB free", gib(static_cast<double>(gpu.free_bytes)),
                                gib(static_cast<double>(gpu.total_bytes)));
+      if (!gpu.trouble.empty()) row.memory += ", " + gpu.trouble;
     }
     rows.push_back(std::move(row));
   }

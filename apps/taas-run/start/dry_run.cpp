@@ -35,6 +35,8 @@ std::string run_folder(const plan::LaunchPlan& plan) {
 
 bool is_here(const plan::LaunchPlan& plan) { return std::holds_alternative<plan::OneMachine>(plan.launch_mode); }
 
+bool is_bound(const plan::LaunchPlan& plan) { return plan.options.program.numa_binding != NumaBinding::kNone; }
+
 plan::RunAddresses addresses_of(const plan::LaunchPlan& plan) {
   const auto& rendezvous = plan.options.rendezvous;
   plan::RunAddresses addresses;
@@ -58,6 +60,7 @@ Variables environment_of(const plan::LaunchPlan& plan, const plan::LaunchSetting
   auto variables = plan::rank_environment(settings, machine, place, Generation{0}, addresses);
   for (auto& [name, value] : variables) {
     if (name == "MASTER_PORT" && addresses.master_port == 0) value = kPortOfTheKernel;
+    if (name == "OMP_NUM_THREADS" && is_bound(plan)) value = fmt::format("<{} or fewer>", value);
     if (name == "OMP_NUM_THREADS" && !is_here(plan)) value = "<cores there / LOCAL_WORLD_SIZE>";
   }
   return variables;

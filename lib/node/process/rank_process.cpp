@@ -334,6 +334,7 @@ SpawnRequest PreparedRank::request() const {
   request.inherited = start.inherited;
   request.read_only = start.read_only;
   request.open_files_limit = start.open_files_limit;
+  request.processors = start.processors;
   request.ignored_signals = signals_to_ignore(start.environment);
   return request;
 }

@@ -31,6 +31,7 @@ struct RankStart {
   std::vector<std::string> argv;
   std::vector<std::string> environment;  ///< complete, "NAME=value"
   const Ruleset* read_only = nullptr;    ///< null: the rank may write anywhere
+  std::vector<int> processors = {};      ///< as in SpawnRequest
   std::optional<std::uint64_t> open_files_limit;
   HeldPath stdout_file;
   HeldPath stderr_file;

@@ -20,6 +20,16 @@ namespace {
 
 constexpr const char* kTraceback = "Traceback (most recent call last)";  // Python's own words
 
+/// Variables by which OpenMP, when it is loaded, binds threads to processors of the process that it is loaded in. One
+/// that is set where ranks are bound; null: none.
+const char* deals_out_processors(const RankStartsOptions& starts) {
+  if (starts.settings.options.program.numa_binding == NumaBinding::kNone) return nullptr;
+  for (const auto* name : {"GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_PLACES", "OMP_PROC_BIND"}) {
+    if (starts.machine.environment.contains(name)) return name;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 NodeRanks::NodeRanks(boost::asio::io_context& io, Family& family, DiskThread& disk, Outbox& outbox,
@@ -37,7 +47,8 @@ void NodeRanks::start(Generation generation, plan::RunAddresses addresses, std::
   ranks_.clear();
   writers_.clear();
   told_to_end_by_ = 0;
-  starts_.begin(generation, std::move(addresses), std::move(places));
+  auto begun = starts_.begin(generation, std::move(addresses), std::move(places));
+  if (!begun) return say_failed(starts_.places().front(), begun.error());
   choose_streams();
   out_of_memory_kills_ = oom_kills();
   start_wanted_ = true;
@@ -113,6 +124,9 @@ std::unique_ptr<RankSource> NodeRanks::make_source() {
   wanted.choice = plan::choose_preload(starts.settings.options, starts.command, static_cast<int>(places().size()),
                                        plan::read_source);
   wanted.command = starts.command;
+  if (const auto* name = deals_out_processors(starts); name != nullptr && !wanted.choice.modules.empty()) {
+    wanted.choice = {{}, 0, fmt::format("{} is read when a process starts, before --numa-binding", name), true};
+  }
   wanted.hook_folder = starts.machine.preload_hook;
   wanted.open_files_limit = starts.open_files_limit;
   return std::make_unique<RankSource>(io_, family_, std::move(wanted),

@@ -1,5 +1,8 @@
 #include "node/ranks/rank_starts.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <boost/algorithm/string/replace.hpp>
 #include <utility>
 
@@ -46,11 +49,45 @@ GenerationPaths make_paths(const storage::RunDirectory& folder, Generation gener
   return made;
 }
 
-void RankStarts::begin(Generation generation, plan::RunAddresses addresses, std::vector<RankPlace> places) {
+Result<std::vector<Processors>> bind_ranks(const plan::LaunchSettings& settings, const plan::Machine& machine,
+                                           const std::vector<RankPlace>& places) {
+  NumaRequest request;
+  request.binding = settings.options.program.numa_binding;
+  if (request.binding == NumaBinding::kNone) return std::vector<Processors>();
+  const bool wants_cpu = settings.options.size.nproc_per_node == "cpu";
+  if (const auto& others = machine.other_accelerators; !others.empty() && !wants_cpu) {
+    return usage_error("--numa-binding", fmt::format("the NUMA nodes of {} are not known to taas-run; --nproc-per-node "
+                                                     "cpu binds ranks on the CPU",
+                                                     others));
+  }
+  for (const auto& place : places) {
+    const auto in_rank = [&](const char* name) { return plan::variable_of_rank(settings, machine, place, name); };
+    const bool on_gpu = settings.device == plan::Device::kGpu && machine.gpus > 0;
+    const int first = plan::sees_own_devices(settings, machine, place) ? 0 : place.local_rank;
+    request.gpus.push_back(on_gpu ? name_of_visible_gpu(first, in_rank("CUDA_VISIBLE_DEVICES")) : std::nullopt);
+    request.order = read_gpu_order(in_rank("CUDA_DEVICE_ORDER"));
+  }
+  request.has_slices = machine.sliced_gpus > 0;
+  request.usable = usable_processors();
+  if (request.usable.empty())
+    return usage_error("--numa-binding", "the kernel does not say which processors there are");
+  auto bound = bind_to_numa(request);
+  if (!bound) return std::move(bound.error()).with("--numa-binding");
+  return bound;
+}
+
+/// All have as many threads as the one with the fewest processors: what differs between ranks costs the preloading.
+Result<> RankStarts::begin(Generation generation, plan::RunAddresses addresses, std::vector<RankPlace> places) {
   generation_ = generation;
   addresses_ = std::move(addresses);
   places_ = std::move(places);
   paths_.assign(places_.size(), {});
+  auto bound = bind_ranks(options_.settings, options_.machine, places_);
+  if (!bound) return bound.error();
+  processors_ = std::move(*bound);
+  auto fewest = std::ranges::min_element(processors_, {}, &Processors::size);
+  if (fewest != processors_.end()) addresses_.processors = static_cast<int>(fewest->size());
+  return {};
 }
 
 void RankStarts::use(GenerationPaths paths) {
@@ -68,6 +105,7 @@ RankStart RankStarts::describe(std::size_t index) const {
   start.argv = fill_in_local_rank(options_.command, place.local_rank);
   start.environment = assignments(options_.machine.environment, own_variables(index));
   start.read_only = first ? nullptr : options_.read_only;
+  if (!processors_.empty()) start.processors = processors_[index];
   start.open_files_limit = options_.open_files_limit;
   start.stdout_file = files.out;
   start.stderr_file = files.err;

@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/ids.hpp"
 #include "base/ranks/rank_placement.hpp"
 #include "node/process/rank_process.hpp"
 #include "node/process/rank_source.hpp"
 #include "plan/environment/rank_environment.hpp"
+#include "proc/machine/numa.hpp"
 #include "storage/run_directory.hpp"
 
 namespace taas::node {
@@ -43,12 +45,16 @@ struct GenerationPaths {
 GenerationPaths make_paths(const storage::RunDirectory& folder, Generation generation,
                            const std::vector<RankPlace>& places, plan::RankFiles rank_files);
 
+/// The processors of each rank with --numa-binding; empty without it.
+Result<std::vector<Processors>> bind_ranks(const plan::LaunchSettings& settings, const plan::Machine& machine,
+                                           const std::vector<RankPlace>& places);
+
 /// What the ranks of one generation on this node are started with.
 class RankStarts {
  public:
   explicit RankStarts(RankStartsOptions options) : options_(std::move(options)) {}
 
-  void begin(Generation generation, plan::RunAddresses addresses, std::vector<RankPlace> places);
+  Result<> begin(Generation generation, plan::RunAddresses addresses, std::vector<RankPlace> places);
   void use(GenerationPaths paths);
 
   [[nodiscard]] const RankStartsOptions& options() const { return options_; }
@@ -64,6 +70,7 @@ class RankStarts {
   Generation generation_{-1};
   plan::RunAddresses addresses_;
   std::vector<RankPlace> places_;
+  std::vector<Processors> processors_;  // of each place; empty: none is bound
   HeldPath flight_records_;
   std::vector<RankPaths> paths_;
 };

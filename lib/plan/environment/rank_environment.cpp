@@ -99,17 +99,25 @@ bool hides_gpus(const FrameworkOptions& options) {
   return std::ranges::find(options.env, "CUDA_VISIBLE_DEVICES=") != options.env.end();
 }
 
+std::vector<std::string> entries_of(const std::string& value) {
+  std::vector<std::string> entries;
+  for (auto entry : split(value, ',')) entries.emplace_back(trim(entry, " "));
+  return entries;
+}
+
 /// Devices of the launcher itself, in the order that CUDA numbers them: a subset given to a rank is named by these.
 std::vector<std::string> visible_devices(const Machine& machine, const char* variable) {
   std::vector<std::string> devices;
   if (auto value = find_variable(machine.environment, variable)) {
-    for (auto entry : split(*value, ',')) devices.emplace_back(trim(entry, " "));
+    devices = entries_of(*value);
     devices.resize(std::min(devices.size(), static_cast<std::size_t>(machine.gpus)));  // from a bad entry on: ignored
   } else {
     for (int device = 0; device < machine.gpus; ++device) devices.push_back(std::to_string(device));
   }
   return devices;
 }
+
+constexpr const char *kCudaDevices = "CUDA_VISIBLE_DEVICES", *kHipDevices = "HIP_VISIBLE_DEVICES";
 
 /// Numbers of the devices of one rank, as if there were enough: its own ones, its node's share where this machine plays
 /// several nodes (each of them counts local ranks from 0), else all of the node.
@@ -131,20 +139,37 @@ std::vector<std::string> devices_of(const LaunchSettings& settings, const RankPl
   return devices;
 }
 
+/// Of CUDA's as torchrun does: the numbers of the GPUs that the rank would have. How many accelerators of other makers
+/// a program sees is not known: without a list of the user's they are numbers as well. A rank for which the list is too
+/// short sees none, rather than those of others.
+void set_uncounted_devices(Writer& writer, const Machine& machine, const std::vector<std::size_t>& numbers) {
+  writer.set_default(kCudaDevices, fmt::format("{}", fmt::join(numbers, ",")));
+  const auto& variable = machine.accelerator_variable;
+  if (variable.empty()) return;
+  auto given = find_variable(machine.environment, variable);
+  if (!given && variable == kHipDevices) given = find_variable(machine.environment, kCudaDevices);
+  if (!given) return writer.set(variable.c_str(), fmt::format("{}", fmt::join(numbers, ",")));
+  const auto all = entries_of(*given);
+  std::vector<std::string> own;
+  for (auto number : numbers) {
+    if (number < all.size()) own.push_back(all[number]);
+  }
+  if (own.size() < numbers.size()) own.clear();
+  writer.set(variable.c_str(), fmt::format("{}", fmt::join(own, ",")));
+}
+
 void set_devices(Writer& writer, const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
-  bool own = is_local_rank_virtual(settings, machine, place) || settings.options.size.devices_per_rank > 1;
-  if (machine.gpus == 0) {  // as torchrun does: the numbers of the GPUs that the rank would have
-    if (own) {
-      writer.set_default("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(numbers_of(settings, place, own), ",")));
-    }
+  bool own = sees_own_devices(settings, machine, place);
+  if (machine.gpus == 0) {
+    if (own) set_uncounted_devices(writer, machine, numbers_of(settings, place, own));
     return;
   }
   if (!own && (settings.device == Device::kCpu || !settings.simulated)) return;
-  bool hip = !value_of(machine.environment, "HIP_VISIBLE_DEVICES").empty();  // it wins over CUDA's on ROCm
-  auto all = visible_devices(machine, hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES");
+  bool hip = !value_of(machine.environment, kHipDevices).empty();  // it wins over CUDA's on ROCm
+  auto all = visible_devices(machine, hip ? kHipDevices : kCudaDevices);
   auto list = fmt::format("{}", fmt::join(devices_of(settings, place, own, all), ","));
-  if (hip) writer.set("HIP_VISIBLE_DEVICES", list);
-  writer.set("CUDA_VISIBLE_DEVICES", list);
+  if (hip) writer.set(kHipDevices, list);
+  writer.set(kCudaDevices, list);
 }
 
 /// Gloo takes one interface, and left alone looks the machine's name up, which is slow or fails where the name does not
@@ -178,7 +203,9 @@ void set_defaults(Writer& writer, const LaunchSettings& settings, const Machine&
                   const RunAddresses& addresses) {
   writer.set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   writer.set_default("PYTHONFAULTHANDLER", "1");  // a crash in C++ shows where in Python it was
-  writer.set_default("OMP_NUM_THREADS", std::to_string(omp_threads(settings, machine, place)));
+  int threads = omp_threads(settings, machine, place);
+  if (addresses.processors > 0) threads = std::min(threads, addresses.processors);
+  writer.set_default("OMP_NUM_THREADS", std::to_string(threads));
   if (auto interface = interface_for_gloo(addresses); !interface.empty()) {
     writer.set_default("GLOO_SOCKET_IFNAME", std::move(interface));
   }
@@ -264,6 +291,17 @@ int omp_threads(const LaunchSettings& settings, const Machine& machine, const Ra
 
 int ports_for_ranks(const Options& options, int ranks) {
   return options.frameworks.framework == Framework::kTensorFlow ? ranks : 0;
+}
+
+bool sees_own_devices(const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
+  return is_local_rank_virtual(settings, machine, place) || settings.options.size.devices_per_rank > 1;
+}
+
+std::optional<std::string> variable_of_rank(const LaunchSettings& settings, const Machine& machine,
+                                            const RankPlace& place, const std::string& name) {
+  const auto own = rank_environment(settings, machine, place, Generation{0}, {});
+  const auto found = std::ranges::find(own, name, &Variable::first);
+  return found == own.end() ? find_variable(machine.environment, name) : found->second;
 }
 
 std::vector<Variable> rank_environment(const LaunchSettings& settings, const Machine& machine, const RankPlace& place,

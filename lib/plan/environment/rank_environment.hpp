@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@ struct RunAddresses {
   std::vector<std::string> servers = {};  ///< "host:port" of all ranks, for frameworks whose ranks open servers
   std::string timer_file = {};            ///< TORCHELASTIC_TIMER_FILE; empty: no timers are served
   std::string log_folder = {};            ///< TAAS_LOG_DIR, where the user wants a log
+  int processors = 0;                     ///< that each rank of this node is bound to, or more; 0: none is bound
   std::string flight_records = {};        ///< what the names of torch's flight records begin with; empty: torch's own
 };
 
@@ -49,6 +51,13 @@ int omp_threads(const LaunchSettings& settings, const Machine& machine, const Ra
 
 /// How many ports a node holds for servers that ranks open, when it may have so many ranks.
 int ports_for_ranks(const Options& options, int ranks);
+
+/// Whether this rank is shown its own devices only, so that its first one is the first that it sees.
+bool sees_own_devices(const LaunchSettings& settings, const Machine& machine, const RankPlace& place);
+
+/// What this rank finds in its environment before anything is known of the run.
+std::optional<std::string> variable_of_rank(const LaunchSettings& settings, const Machine& machine,
+                                            const RankPlace& place, const std::string& name);
 
 /// The variables set for one rank of one generation, over the environment of `machine`, which is the rank's node. The
 /// contract is docs/environment.md.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ranks/numa_binding.hpp"
 #include "plan/options/data_options.hpp"
 #include "plan/options/framework_options.hpp"
 #include "plan/options/nodes_options.hpp"
@@ -26,6 +27,7 @@ struct ProgramOptions {
   bool no_python = false;              ///< --no-python: exec `program` as it is, even if it ends in .py
   bool script = false;                 ///< --run-path: a Python script whatever its name; wins over no_python
   std::string preload = "auto";        ///< --preload: auto, none, or modules with commas between them
+  NumaBinding numa_binding = NumaBinding::kNone;  ///< --numa-binding
 };
 
 /// How many processes and where. Texts are kept as written: make_plan() reads and judges them.
@@ -126,7 +128,8 @@ struct Machine {
   bool submits_jobs = false;            ///< to SLURM, in no job of which it is: it may be a login node
   bool on_terminal = false;             ///< its stdout is one
   std::string other_accelerators = {};  ///< "8 AMD GPUs": not counted in `gpus`
-  int sliced_gpus = 0;                  ///< as in Gpus
+  std::string accelerator_variable = {};  ///< by which a rank is given its own of them; empty: none is known
+  int sliced_gpus = 0;                    ///< as in Gpus
 };
 
 // Options travel to agents as JSON.
@@ -135,7 +138,7 @@ BOOST_DESCRIBE_ENUM(Color, kAuto, kAlways, kNever)
 BOOST_DESCRIBE_ENUM(Verbosity, kQuiet, kNormal, kVerbose)
 BOOST_DESCRIBE_ENUM(RankFiles, kAll, kPrivate, kNone)
 BOOST_DESCRIBE_ENUM(StoreHost, kAny, kLauncher, kRankZero)
-BOOST_DESCRIBE_STRUCT(ProgramOptions, (), (program, arguments, module, no_python, script, preload))
+BOOST_DESCRIBE_STRUCT(ProgramOptions, (), (program, arguments, module, no_python, script, preload, numa_binding))
 BOOST_DESCRIBE_STRUCT(SizeOptions, (), (gpus, gpus_per_node, nnodes, nproc_per_node, oversubscribe, devices_per_rank))
 BOOST_DESCRIBE_STRUCT(RendezvousOptions, (), (run_id, backend, endpoint, node_rank, master_addr, master_port, local_addr,
                                               standalone, store, role, virtual_local_rank))

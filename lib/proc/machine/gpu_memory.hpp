@@ -21,6 +21,7 @@ struct GpuDescription {
   std::string name;  ///< "NVIDIA H200"
   std::uint64_t total_bytes = 0;
   std::uint64_t free_bytes = 0;
+  std::string trouble = {};  ///< as of gpu_trouble()
 };
 
 /// What the driver's library says of the driver when it is asked for the first time.

@@ -32,18 +32,19 @@ constexpr int kNoLimit = 1 << 16;
 struct Maker {
   int vendor;
   const char* one;
+  const char* variable;             ///< as in Gpus
   std::array<int, 2> classes = {};  ///< base classes of the PCI specification
   std::array<int, 8> models = {};   ///< where its classes do not tell
 };
 
 // Models of TPUs are those that JAX looks for, those of Neuron devices AWS's.
 constexpr Maker kMakers[] = {
-    {0x1002, "AMD GPU", {kDisplay, kProcessing}, {}},
-    {kIntel, "Intel GPU", {kDisplay, kDisplay}, {}},
-    {0x1da3, "Gaudi accelerator", {kProcessing, kProcessing}, {}},
-    {0x19e5, "Ascend NPU", {kProcessing, kProcessing}, {}},
-    {0x1ae0, "TPU chip", {}, {0x0027, 0x0056, 0x005e, 0x0062, 0x0063, 0x006f, 0x0076}},
-    {0x1d0f, "AWS Neuron device", {}, {0x7064, 0x7164, 0x7264, 0x7364}},
+    {0x1002, "AMD GPU", "HIP_VISIBLE_DEVICES", {kDisplay, kProcessing}, {}},
+    {kIntel, "Intel GPU", "ZE_AFFINITY_MASK", {kDisplay, kDisplay}, {}},
+    {0x1da3, "Gaudi accelerator", "HABANA_VISIBLE_MODULES", {kProcessing, kProcessing}, {}},
+    {0x19e5, "Ascend NPU", "ASCEND_RT_VISIBLE_DEVICES", {kProcessing, kProcessing}, {}},
+    {0x1ae0, "TPU chip", "", {}, {0x0027, 0x0056, 0x005e, 0x0062, 0x0063, 0x006f, 0x0076}},
+    {0x1d0f, "AWS Neuron device", "", {}, {0x7064, 0x7164, 0x7264, 0x7364}},
 };
 constexpr std::string_view kIntegrated = "0000:00:";  // the bus of graphics that are part of Intel's CPUs
 
@@ -126,6 +127,11 @@ bool is_accelerator(const PciDevice& device, const Maker& maker) {
          (device.model != 0 && std::ranges::find(maker.models, device.model) != maker.models.end());
 }
 
+std::ptrdiff_t count_accelerators(std::span<const PciDevice> devices, const Maker& maker) {
+  return std::ranges::count_if(
+      devices, [&](const auto& device) { return device.vendor == maker.vendor && is_accelerator(device, maker); });
+}
+
 /// A job that got no GPUs runs on the CPU because it was submitted so, whatever its node has.
 bool is_job_without_gpus(const Environment& environment) {
   return environment.contains("SLURM_JOB_ID") && !environment.contains("SLURM_GPUS_ON_NODE") &&
@@ -189,6 +195,7 @@ Gpus look_on_bus(std::optional<std::string_view> visible, bool job_without_gpus)
   auto devices = read_pci_devices(kPciDevices);
   Gpus found;
   found.uncounted = name_other_accelerators(devices);
+  found.variable = variable_of_accelerators(devices);
   std::erase_if(devices, [](const auto& device) { return !is_nvidia_gpu(device); });
   bool wanted = count_visible_gpus(visible, static_cast<int>(devices.size())) > 0 && !job_without_gpus;
   if (wanted) found.problem = name_idle_gpus(devices);
@@ -243,11 +250,18 @@ bool is_nvidia_gpu(const PciDevice& device) {
 std::string name_other_accelerators(std::span<const PciDevice> devices) {
   std::vector<std::string> names;
   for (const auto& maker : kMakers) {
-    auto count = std::ranges::count_if(
-        devices, [&](const auto& device) { return device.vendor == maker.vendor && is_accelerator(device, maker); });
+    auto count = count_accelerators(devices, maker);
     if (count > 0) names.push_back(plural(count, maker.one));
   }
   return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string variable_of_accelerators(std::span<const PciDevice> devices) {
+  std::vector<std::string> variables;
+  for (const auto& maker : kMakers) {
+    if (count_accelerators(devices, maker) > 0) variables.emplace_back(maker.variable);
+  }
+  return variables.size() == 1 ? variables.front() : "";
 }
 
 std::string version_of_driver(std::string_view text) {
@@ -280,7 +294,7 @@ Gpus find_gpus(const Environment& environment) {
   int sliced = count_sliced_gpus(kCapabilities, files.usable);
   bool by_name = visible && !kind_of(*visible).empty();
   if (sliced > 0 && !by_name) count = std::max(1, std::min(count, installed - sliced));
-  return {count, {}, {}, sliced};
+  return {count, {}, {}, {}, sliced};
 }
 
 }  // namespace taas

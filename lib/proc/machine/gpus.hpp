@@ -15,6 +15,7 @@ struct Gpus {
   int visible = 0;             ///< GPUs that a CUDA program started now would see
   std::string problem = {};    ///< why it would see none, although the machine has some and nobody hid them
   std::string uncounted = {};  ///< "8 AMD GPUs": other accelerators, where there is no GPU of NVIDIA's
+  std::string variable = {};   ///< by which a process is given some of `uncounted`; empty: none, or there are several
   int sliced = 0;              ///< of those that this process may open: cut into MIG slices, of which CUDA shows one
 };
 
@@ -51,6 +52,10 @@ bool is_nvidia_gpu(const PciDevice& device);
 /// "8 AMD GPUs, 1 Intel GPU", of makers other than NVIDIA; empty: none. Graphics that Intel has built into a CPU are
 /// none.
 std::string name_other_accelerators(std::span<const PciDevice> devices);
+
+/// The variable that says which of these accelerators a process sees, by their numbers with commas between them;
+/// empty: there is none, or their makers have different ones.
+std::string variable_of_accelerators(std::span<const PciDevice> devices);
 
 /// "550.54.14" of what /proc/driver/nvidia/version says; empty when there is none.
 std::string version_of_driver(std::string_view text);

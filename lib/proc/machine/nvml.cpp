@@ -167,7 +167,7 @@ std::optional<GpuDescription> Nvml::describe(const std::string& gpu, GpuOrder or
   MemoryInfo memory{};
   if (name.empty()) return std::nullopt;
   if (ask_memory == nullptr || ask_memory(device, &memory) != kSuccess) return std::nullopt;
-  return GpuDescription{std::move(name), memory.total, memory.free};
+  return GpuDescription{std::move(name), memory.total, memory.free, trouble(gpu, order)};
 }
 
 }  // namespace taas

@@ -1,5 +1,7 @@
 #include "proc/preload/fork_request.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -34,6 +36,7 @@ Result<Fd> write_words(const SpawnRequest& request) {
   auto add = [&text](const std::string& word) { text.append(word).push_back('\0'); };
   for (const auto& word : request.argv) add(word);
   add(request.working_directory.value_or(""));
+  add(fmt::format("{}", fmt::join(request.processors, ",")));
   for (const auto& variable : request.environment) add(variable);
   Fd file(::memfd_create("taas-rank", MFD_CLOEXEC));
   if (!file) return system_error("cannot make a file in memory", errno);

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "proc/machine/numa.hpp"
 #include "proc/spawn/child_descriptors.hpp"
 #include "proc/spawn/child_watch.hpp"
 #include "proc/spawn/landlock.hpp"
@@ -60,6 +61,7 @@ class RankSetup {
              Action{Step::kParent, &RankSetup::die_with_parent},
              Action{Step::kDirectory, &RankSetup::change_directory},
              Action{Step::kLimit, &RankSetup::restore_limit},
+             Action{Step::kProcessors, &RankSetup::bind_to_processors},
              Action{Step::kReadOnly, &RankSetup::protect_directories},
          }) {
       if (!(this->*action)()) return fail(step);
@@ -122,6 +124,8 @@ class RankSetup {
     limit.rlim_cur = *request_.open_files_limit;
     return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
   }
+
+  bool bind_to_processors() { return request_.processors.empty() || bind_this_thread(request_.processors); }
 
   bool protect_directories() { return request_.read_only == nullptr || request_.read_only->restrict_self(); }
 

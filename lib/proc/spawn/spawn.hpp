@@ -31,6 +31,7 @@ struct SpawnRequest {
   std::optional<std::uint64_t> open_files_limit;  ///< soft RLIMIT_NOFILE to restore, when the launcher raised its own
   WhenMemoryRunsOut when_memory_runs_out = WhenMemoryRunsOut::kBeforeLauncher;
   std::vector<int> ignored_signals = {};  ///< which the program ignores until it handles them
+  std::vector<int> processors = {};       ///< that it may use (numa.hpp); empty: all of the launcher's
 };
 
 /// A process that was started and not yet reaped. Hand it to Family::watch() (or an ExitWatch) before the event loop

@@ -27,6 +27,8 @@ Error describe(const SpawnFailure& failure, const SpawnRequest& request, const s
       return system_error(fmt::format("cannot protect directories from {}", name), number);
     case SpawnStep::kDirectory:
       return system_error(fmt::format("cannot enter directory {}", request.working_directory.value_or("")), number);
+    case SpawnStep::kProcessors:
+      return system_error(fmt::format("cannot bind {} to its processors", name), number);
     case SpawnStep::kExec:
       break;
   }

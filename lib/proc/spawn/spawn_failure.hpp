@@ -9,7 +9,7 @@ namespace taas {
 struct SpawnRequest;
 
 /// Steps by which a process becomes a program. lib/python/preload/taas_preload/rank.py goes by their numbers.
-enum class SpawnStep : int { kStreams, kSession, kParent, kLimit, kReadOnly, kDirectory, kExec };
+enum class SpawnStep : int { kStreams, kSession, kParent, kLimit, kReadOnly, kDirectory, kProcessors, kExec };
 
 /// What a process writes to the launcher when it cannot become the program.
 struct SpawnFailure {

@@ -239,6 +239,31 @@ TEST_CASE("--virtual-local-rank gives each rank one device, called 0") {
   CHECK(value(environment(options, machine, 1), "CUDA_VISIBLE_DEVICES") == "1");
 }
 
+TEST_CASE("a rank that sees its own devices only is given accelerators of other makers by their variable") {
+  Options options = with_gpus(2);
+  options.rendezvous.virtual_local_rank = true;
+  Machine machine{"here", 0, 8, {}};
+  machine.accelerator_variable = "ZE_AFFINITY_MASK";
+  auto mask = [&](int rank) { return value(environment(options, machine, rank), "ZE_AFFINITY_MASK"); };
+  CHECK(mask(1) == "1");
+  options.size.gpus = 4;
+  options.size.devices_per_rank = 2;
+  CHECK(mask(1) == "2,3");
+  machine.environment = {{"ZE_AFFINITY_MASK", "7, 6,5"}};
+  CHECK(mask(0) == "7,6");
+  CHECK(mask(1).empty());
+  machine.environment = {{"ZE_AFFINITY_MASK", ""}};
+  CHECK(mask(0).empty());
+  machine.environment = {{"CUDA_VISIBLE_DEVICES", "4,5,6,7"}};
+  CHECK(mask(0) == "0,1");
+  machine.accelerator_variable = "HIP_VISIBLE_DEVICES";
+  CHECK(value(environment(options, machine, 1), "HIP_VISIBLE_DEVICES") == "6,7");
+  machine.accelerator_variable = "ZE_AFFINITY_MASK";
+  machine.environment = {};
+  options = with_gpus(2);
+  CHECK(mask(1) == "(unset)");
+}
+
 TEST_CASE("ranks of all simulated nodes share this machine's cores, those of real ones only their node's") {
   auto threads = [](bool simulated, int cores, int world, int local) {
     LaunchSettings settings;

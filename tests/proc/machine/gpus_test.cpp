@@ -96,6 +96,20 @@ TEST_CASE("accelerators of other makers are named, and their other devices are n
         "1 AMD GPU, 1 Gaudi accelerator");
 }
 
+TEST_CASE("the variable by which a process sees some of the accelerators is its maker's") {
+  auto variable = [](std::vector<PciDevice> devices) { return variable_of_accelerators(devices); };
+  const PciDevice amd{"0000:03:00.0", 0x1002, kDisplay, 0x740c, ""},
+      intel{"0000:3a:00.0", 0x8086, kDisplay, 0x0bd5, ""}, gaudi{"0000:33:00.0", 0x1da3, kAccelerator, 0x1020, ""},
+      ascend{"0000:c1:00.0", 0x19e5, kAccelerator, 0xd802, ""}, tpu{"0000:00:05.0", 0x1ae0, 0xff0000, 0x0063, ""};
+  CHECK(variable({amd, amd}) == "HIP_VISIBLE_DEVICES");
+  CHECK(variable({intel}) == "ZE_AFFINITY_MASK");
+  CHECK(variable({gaudi}) == "HABANA_VISIBLE_MODULES");
+  CHECK(variable({ascend}) == "ASCEND_RT_VISIBLE_DEVICES");
+  CHECK(variable({tpu}).empty());
+  CHECK(variable({amd, gaudi}).empty());
+  CHECK(variable({}).empty());
+}
+
 TEST_CASE("the driver's version is read from what it says of itself") {
   CHECK(version_of_driver("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023\n"
                           "GCC version:  gcc version 12.2.0\n") == "535.129.03");

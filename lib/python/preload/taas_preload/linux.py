@@ -7,6 +7,8 @@ import signal
 _SET_PARENT_DEATH_SIGNAL = 1
 _NO_NEW_PRIVILEGES = 38
 _LANDLOCK_RESTRICT_SELF = 446  # the same number on every machine
+_SET_MEMORY_POLICY = {"x86_64": 238, "aarch64": 237}
+_LOCAL_MEMORY = 4  # MPOL_LOCAL
 _library = ctypes.CDLL(None, use_errno=True)
 
 
@@ -15,6 +17,14 @@ def die_with_parent(parent: int) -> None:
     _check(_library.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0))
     if os.getppid() != parent:
         raise ProcessLookupError(3, "the launcher has ended")
+
+
+def bind_to(processors: list[int]) -> None:
+    """This thread runs on these only, and its memory comes from the node that it runs on, as in numa.cpp."""
+    os.sched_setaffinity(0, processors)
+    call = _SET_MEMORY_POLICY.get(os.uname().machine)
+    if call is not None:
+        _library.syscall(call, _LOCAL_MEMORY, None, 0)
 
 
 def restrict_to(rules: int) -> None:

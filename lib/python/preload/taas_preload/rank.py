@@ -14,7 +14,7 @@ from .server import Request
 from .settings import Settings
 from .stash import Stash
 
-_STREAMS, _SESSION, _PARENT, _LIMIT, _READ_ONLY, _DIRECTORY = range(6)
+_STREAMS, _SESSION, _PARENT, _LIMIT, _READ_ONLY, _DIRECTORY, _PROCESSORS = range(7)
 _CANNOT_EXECUTE = 127
 
 
@@ -27,6 +27,8 @@ def become(request: Request, settings: Settings, held: Held, stash: Stash) -> No
     _do(request, _PARENT, lambda: linux.die_with_parent(settings.agent))
     if request.folder:
         _do(request, _DIRECTORY, lambda: os.chdir(request.folder))
+    if request.processors:
+        _do(request, _PROCESSORS, lambda: linux.bind_to(request.processors))
     if request.rules is not None:
         _do(request, _READ_ONLY, lambda: linux.restrict_to(request.rules))
     _take_environment(request.environment)

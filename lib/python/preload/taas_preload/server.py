@@ -19,6 +19,7 @@ class Request(NamedTuple):
     rules: int | None  # a Landlock rule set
     argv: list[bytes]
     folder: bytes  # empty: as it is
+    processors: list[int]  # empty: as it is
     environment: list[bytes]
 
 
@@ -74,5 +75,6 @@ def _read(descriptors: list[int]) -> Request:
     with open(words_file, "rb") as file:
         words = file.read().split(b"\0")
     count = int(words[0])
-    argv, folder, environment = words[1 : count + 1], words[count + 1], words[count + 2 : -1]
-    return Request(socket.socket(fileno=control), streams, rules, argv, folder, environment)
+    argv, folder, environment = words[1 : count + 1], words[count + 1], words[count + 3 : -1]
+    processors = [int(number) for number in words[count + 2].split(b",") if number]
+    return Request(socket.socket(fileno=control), streams, rules, argv, folder, processors, environment)
