@@ -6,7 +6,7 @@ import subprocess
 
 from check_gpu.session import ROOT
 
-PROGRAMS = ("taas-run", "train", "nccl_gpu_test", "dist_rank", "training_gpu_test")
+PROGRAMS = ("taas-run", "train", "nccl_gpu_test", "dist_rank", "training_gpu_test", "ddp_parity")
 TARGETS = (*PROGRAMS, "taas_native")
 BUILD = """
 cd "$1"; shift

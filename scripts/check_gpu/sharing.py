@@ -1,6 +1,7 @@
 """Many ranks, whatever the number of GPUs: C++, Python, a notebook's cell, other people's frameworks."""
 
 import re
+import shlex
 import shutil
 
 from check_gpu.result import Red, Seen, Skip, check
@@ -51,6 +52,24 @@ def train(session: Session) -> Seen:
 @check("train shared", "the same on 8 ranks, over fewer GPUs with --oversubscribe")
 def train_shared(session: Session) -> Seen:
     return train_equal(session, EIGHT)
+
+
+COMPARED = ("default.mlp", "sync_cnn", "amp.", "zero.")
+
+
+@check("beside python", "SyncBatchNorm, Autocast with GradScaler, ZeroRedundancyOptimizer: C++ equals Python, 4 ranks")
+def beside_python(session: Session) -> Seen:
+    ranks = 4
+    done = session.run(
+        session.python,
+        ROOT / "tests" / "parity" / "ddp_parity.py",
+        session.bin / "ddp_parity",
+        *("--ranks", ranks, "--device", "cuda", "--only", *COMPARED),
+        *("--launch", shlex.join([str(session.bin / "taas-run"), "-q", *session.shape(ranks)])),
+        limit=1200,
+    )
+    done.need(done.code == 0, f"ddp_parity.py ended with {done.code}")
+    return Seen(done.out.strip().splitlines()[-1])
 
 
 @check("python ddp", "an unchanged NCCL program on 8 ranks")

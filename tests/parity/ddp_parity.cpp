@@ -1,4 +1,4 @@
-// ddp_parity DIR: the C++ half of ddp_parity.py.
+// ddp_parity DIR [cuda]: the C++ half of ddp_parity.py.
 // The Python half writes DIR/cases.txt, DIR/initial.bin and DIR/data.bin, runs both halves and compares
 // DIR/cpp.<case>.<rank>.bin with DIR/python.<case>.<rank>.bin. Everything is raw float32.
 #include <ATen/ATen.h>
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "parity_models.hpp"
+#include "taas/amp.hpp"
 #include "taas/collectives.hpp"
 #include "taas/comm_hooks.hpp"
 #include "taas/distributed_data_parallel.hpp"
@@ -34,7 +35,8 @@ constexpr int kSteps = 10;
 constexpr int kBatch = 4;
 constexpr double kRate = 0.1;
 constexpr double kMomentum = 0.9;
-constexpr double kWrong = 0.25;  // times the rank is added to what it begins with: the wrapper has to mend it
+constexpr int kGrowthInterval = 3;  // of the scale, in steps
+constexpr double kWrong = 0.25;     // times the rank is added to what it begins with: the wrapper has to mend it
 
 /// A line of cases.txt.
 struct Case {
@@ -124,7 +126,7 @@ void load_initial(const nn::Module& module, const at::Tensor& values, double wro
 void write_state(const nn::Module& module, const std::filesystem::path& path) {
   std::ofstream file(path, std::ios::binary);
   for (const auto& tensor : state_of(module)) {
-    const auto values = tensor.detach().to(at::kFloat).contiguous();
+    const auto values = tensor.detach().to(at::kCPU, at::kFloat).contiguous();
     file.write(static_cast<const char*>(values.data_ptr()), static_cast<std::streamsize>(values.nbytes()));
   }
 }
@@ -160,9 +162,10 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const Case& one, const s
                                                          taas::optimizer_of<torch::optim::SGD>(options));
 }
 
-void run_backward(Wrapped& model, const at::Tensor& batch, bool more) {
+at::Tensor loss_of(Wrapped& model, const at::Tensor& batch, bool more, bool mixed) {
+  const taas::Autocast autocast(batch.device().type(), {.enabled = mixed});
   const auto scores = model(batch.slice(1, 0, kInputs).contiguous(), more);
-  model.backward(nn::functional::cross_entropy(scores.to(at::kFloat), batch.select(1, kInputs).to(at::kLong)));
+  return nn::functional::cross_entropy(scores.to(at::kFloat), batch.select(1, kInputs).to(at::kLong));
 }
 
 /// On `group`, with the data and the initial values of this rank among all.
@@ -171,19 +174,23 @@ std::shared_ptr<Model> train(const Case& one, const Inputs& inputs, const taas::
   const auto module = make_model(one.model);
   taas::set_sync_batchnorm_group(*module, group);
   load_initial(*module, inputs.initial, kWrong * rank);
+  module->to(group.device());
   Wrapped model(module, group, one.options);
   if (const auto hook = hook_of(one.option, group)) model.register_comm_hook(hook);
   const auto optimizer = make_optimizer(one, parameters_of(*module), group);
+  const bool mixed = one.option == "amp";
+  taas::GradScaler scaler({.growth_interval = kGrowthInterval, .enabled = mixed});
   for (int step = 0; step < kSteps; ++step) {
-    const auto batch = inputs.data[step][rank];
+    const auto batch = inputs.data[step][rank].to(group.device());
     const bool more = uses_branch(one.option, step, rank);
     if (one.option.find("no_sync") != std::string::npos && step % 3 != 2) {
       const auto scope = model.no_sync();
-      run_backward(model, batch, more);
+      model.backward(loss_of(model, batch, more, mixed));
       continue;
     }
-    run_backward(model, batch, more);
-    optimizer->step();
+    model.backward(scaler.scale(loss_of(model, batch, more, mixed)));
+    scaler.step(*optimizer);
+    scaler.update();
     model.zero_grad();
   }
   return module;
@@ -202,6 +209,8 @@ std::shared_ptr<Gan> train_gan(const Options& options, const Inputs& inputs) {
   const int rank = inputs.group.rank();
   const auto gan = std::make_shared<Gan>();
   load_initial(*gan, inputs.initial, kWrong * rank);
+  const auto device = inputs.group.device();
+  gan->to(device);
   taas::DistributedDataParallel generator(gan->generator, inputs.group, options);
   taas::DistributedDataParallel discriminator(gan->discriminator, inputs.group, options);
   const auto sgd = torch::optim::SGDOptions(kRate).momentum(kMomentum);
@@ -211,8 +220,8 @@ std::shared_ptr<Gan> train_gan(const Options& options, const Inputs& inputs) {
     return nn::functional::binary_cross_entropy_with_logits(scores, at::full_like(scores, truth));
   };
   for (int step = 0; step < kSteps; ++step) {
-    const auto real = inputs.data[step][rank].slice(1, 0, kInputs).contiguous();
-    const auto noise = inputs.data[(step + 1) % kSteps][rank].slice(1, 0, Gan::kNoise).contiguous();
+    const auto real = inputs.data[step][rank].slice(1, 0, kInputs).contiguous().to(device);
+    const auto noise = inputs.data[(step + 1) % kSteps][rank].slice(1, 0, Gan::kNoise).contiguous().to(device);
     const auto fake = generator(noise);
     discriminator.zero_grad();
     loss(real, 1).backward();
@@ -234,9 +243,9 @@ std::shared_ptr<nn::Module> train_case(const Case& one, const Inputs& inputs) {
 
 }  // namespace
 
-void train_all(const std::filesystem::path& folder) {
+void train_all(const std::filesystem::path& folder, taas::Backend backend) {
   at::set_num_threads(1);
-  const auto group = taas::init({.backend = taas::Backend::kGloo});
+  const auto group = taas::init({.backend = backend});
   const Inputs inputs{group, read_floats(folder / "initial.bin"),
                       read_floats(folder / "data.bin").view({kSteps, group.world_size(), kBatch, -1})};
   std::ifstream cases(folder / "cases.txt");
@@ -250,11 +259,12 @@ void train_all(const std::filesystem::path& folder) {
 }  // namespace parity
 
 int main(int argc, char** argv) try {
-  if (argc != 2) {
-    std::cerr << "usage: " << argv[0] << " DIR\n";
+  const bool on_gpu = argc == 3 && std::string(argv[2]) == "cuda";
+  if (argc != 2 && !on_gpu) {
+    std::cerr << "usage: " << argv[0] << " DIR [cuda]\n";
     return 2;
   }
-  parity::train_all(argv[1]);
+  parity::train_all(argv[1], on_gpu ? taas::Backend::kNccl : taas::Backend::kGloo);
   return 0;
 } catch (const std::exception& error) {
   std::cerr << error.what() << '\n';

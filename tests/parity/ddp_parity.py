@@ -1,14 +1,16 @@
 """Trains models with each option of DistributedDataParallel, with Python's and with taas' in C++.
 
-The parameters and buffers that every rank has after ten steps are compared, bit by bit.
+The parameters and buffers that every rank has after ten steps are compared: on the CPU bit by bit, on GPUs, whose
+kernels add in no certain order, to a thousandth of the largest number.
 
-    ddp_parity.py CPP_PROGRAM [--ranks 2 3 4] [--quick] [--only PART_OF_A_CASE]
+    ddp_parity.py CPP_PROGRAM [--ranks 2 3 4] [--quick] [--only PART_OF_A_CASE ...] [--device cuda] [--launch "WORDS"]
 """
 
 import argparse
 import contextlib
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,7 @@ import tempfile
 import torch
 import torch.nn.functional as F
 from parity_models import CLASSES, INPUTS, MODELS, Gan
+from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
@@ -24,6 +27,8 @@ from free_port import free_port
 
 STEPS, BATCH = 10, 4
 RATE, MOMENTUM = 0.1, 0.9
+GROWTH_INTERVAL = 3  # of the gradient scaler, in steps
+NEAR = 1e-3  # on a GPU, of the largest number
 WRONG = 0.25  # times the rank is added to what it begins with: the wrapper has to mend it
 SMALL = {"bucket_cap_mb": 0.001}  # many buckets
 VIEW = {"gradient_as_bucket_view": True}
@@ -64,6 +69,7 @@ OPTIONS = {
     "fp16_no_sync": (SMALL, ["recurrent"]),
     "bf16": (SMALL, HOOKED),
     "own_hook": (SMALL, HOOKED),
+    "amp": (SMALL, [name for name in DENSE if name != "sync_cnn"]),
     "zero": (SMALL | UNUSED, ["mlp", "convolutional", "branched", "recurrent"]),
     "sub_groups": (SMALL, ["mlp", "convolutional"]),
     "gan": (SMALL, ["gan"]),
@@ -74,6 +80,10 @@ def as_words(name, value):
     """As ddp_parity.cpp reads an argument: a list begins with its length, and True is 1."""
     values = [len(value), *value] if isinstance(value, list) else [value]
     return [name, *(f"{each:g}" for each in values)]
+
+
+# What NCCL or torch's own half cannot do: gradients that are sparse, memory that only ranks on the CPU share.
+NOT_ON_GPUS = ("sparse", "gloo_alone")
 
 
 def all_cases(quick):
@@ -94,7 +104,7 @@ def state_of(module):
 
 
 def to_bytes(tensors):
-    return b"".join(tensor.detach().float().contiguous().numpy().tobytes() for tensor in tensors)
+    return b"".join(tensor.detach().cpu().float().contiguous().numpy().tobytes() for tensor in tensors)
 
 
 def read_floats(path):
@@ -150,6 +160,7 @@ def train_gan(rank, initial, data):
     """The discriminator learns from numbers of the data and from made ones, then the generator through it."""
     gan = Gan()
     load_initial(gan, initial, WRONG * rank)
+    gan.to(data.device)
     generator, discriminator = wrap("gan", gan.generator), wrap("gan", gan.discriminator)
     generator_sgd, discriminator_sgd = make_sgd(generator), make_sgd(discriminator)
 
@@ -180,17 +191,25 @@ def train(words, rank, initial, data):
         group = group_of_pair(rank)
         model_name = "recurrent" if rank >= 2 else model_name
     net = MODELS[model_name]()
+    if model_name == "sync_cnn" and data.is_cuda:
+        net.norm = nn.SyncBatchNorm(net.norm.num_features)
     load_initial(net, initial, WRONG * rank)
+    net.to(data.device)
     model = wrap(option, net, group)
     optimizer = make_sgd(net, 0 if model_name in WITHOUT_MOMENTUM else MOMENTUM)
+    mixed = option == "amp"
+    scaler = torch.amp.GradScaler(data.device.type, growth_interval=GROWTH_INTERVAL, enabled=mixed)
     for step in range(STEPS):
         batch = data[step, rank]
         accumulates = "no_sync" in option and step % 3 != 2
         with model.no_sync() if accumulates else contextlib.nullcontext():
-            scores = model(batch[:, :INPUTS].contiguous(), uses_branch(option, step, rank))
-            F.cross_entropy(scores.float(), batch[:, INPUTS].long()).backward()
+            with torch.autocast(data.device.type, enabled=mixed):
+                scores = model(batch[:, :INPUTS].contiguous(), uses_branch(option, step, rank))
+                loss = F.cross_entropy(scores.float(), batch[:, INPUTS].long())
+            scaler.scale(loss).backward()
         if not accumulates:
-            optimizer.step()
+            scaler.step(optimizer)
+            scaler.update()
             net.zero_grad()
     return net
 
@@ -205,12 +224,14 @@ def write_inputs(folder, ranks, lines):
     (folder / "data.bin").write_bytes(to_bytes([torch.cat([pixels, labels], -1)]))
 
 
-def python_rank(folder):
+def python_rank(folder, device):
     torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo")
+    if device == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    torch.distributed.init_process_group("nccl" if device == "cuda" else "gloo")
     rank, ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
     initial = read_floats(folder / "initial.bin")
-    data = read_floats(folder / "data.bin").view(STEPS, ranks, BATCH, INPUTS + 1)
+    data = read_floats(folder / "data.bin").view(STEPS, ranks, BATCH, INPUTS + 1).to(device)
     for line in (folder / "cases.txt").read_text().splitlines():
         name, *words = line.split()
         net = train(words, rank, initial, data)
@@ -219,8 +240,15 @@ def python_rank(folder):
     os._exit(0)  # gloo's threads may outlive Python's end, which aborts a rank that has done all its work
 
 
-def run_ranks(ranks, command):
-    """With the environment that torchrun gives, and without the seconds that it needs to start."""
+def run_ranks(ranks, command, launch, folder, on_gpu):
+    """With the words of a launcher in front; or without one, and so without the seconds that torchrun needs to start,
+    with the environment that it gives."""
+    if launch:
+        environment = os.environ if on_gpu else {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+        done = subprocess.run([*shlex.split(launch), "--no-python", "--", *command], cwd=folder, env=environment)
+        if done.returncode:
+            sys.exit(f"{launch} {' '.join(map(str, command))} exited with {done.returncode}")
+        return
     shared = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
@@ -238,7 +266,17 @@ def run_ranks(ranks, command):
         sys.exit(f"the ranks of {' '.join(map(str, command))} exited with {codes}")
 
 
-def compare(folder, ranks, names):
+def difference(python, cpp, device):
+    """In words; empty: none."""
+    largest = (python - cpp).abs().max().item()
+    if device == "cuda":
+        bound = NEAR * python.abs().max().item()
+        return f"differs by {largest:.1e}, more than {bound:.1e}" if not largest <= bound else ""
+    different = (python.view(torch.int32) != cpp.view(torch.int32)).sum().item()
+    return f"{different} of {python.numel()} values differ, by {largest:.1e} at most" if different else ""
+
+
+def compare(folder, ranks, names, device):
     """The cases that differ, with how much of the state does."""
     bad = []
     for name in names:
@@ -249,11 +287,8 @@ def compare(folder, ranks, names):
                 bad.append(f"{name}, rank {rank}: the Python half has not trained")
             if python.numel() != cpp.numel():
                 bad.append(f"{name}, rank {rank}: {cpp.numel()} values, not {python.numel()}")
-            elif different := (python.view(torch.int32) != cpp.view(torch.int32)).sum().item():
-                largest = (python - cpp).abs().max().item()
-                bad.append(
-                    f"{name}, rank {rank}: {different} of {python.numel()} values differ, by {largest:.1e} at most"
-                )
+            elif different := difference(python, cpp, device):
+                bad.append(f"{name}, rank {rank}: {different}")
     return bad
 
 
@@ -261,21 +296,30 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", nargs="?")
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 3, 4])
-    parser.add_argument("--only", default="", metavar="PART_OF_A_CASE")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="PART_OF_A_CASE")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--launch", metavar="WORDS", help="a launcher and its options for so many ranks")
     parser.add_argument("--quick", action="store_true", help="each model and each option once")
     parser.add_argument("--python-rank", type=pathlib.Path)
     arguments = parser.parse_args()
     if arguments.python_rank:
-        return python_rank(arguments.python_rank)
-    lines = {name: line for name, line in all_cases(arguments.quick).items() if arguments.only in name}
+        return python_rank(arguments.python_rank, arguments.device)
+    lines = {
+        name: line
+        for name, line in all_cases(arguments.quick).items()
+        if any(part in name for part in arguments.only)
+        and not (arguments.device == "cuda" and any(part in name for part in NOT_ON_GPUS))
+    }
+    on_gpu = ["cuda"] if arguments.device == "cuda" else []
     bad = []
     for ranks in arguments.ranks:
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             write_inputs(folder, ranks, lines.values())
-            run_ranks(ranks, [sys.executable, __file__, "--python-rank", folder])
-            run_ranks(ranks, [arguments.program, folder])
-            bad += [f"{ranks} ranks, {line}" for line in compare(folder, ranks, lines)]
+            python = [sys.executable, os.path.abspath(__file__), "--python-rank", folder, "--device", arguments.device]
+            run_ranks(ranks, python, arguments.launch, folder, on_gpu)
+            run_ranks(ranks, [arguments.program, folder, *on_gpu], arguments.launch, folder, on_gpu)
+            bad += [f"{ranks} ranks, {line}" for line in compare(folder, ranks, lines, arguments.device)]
             print(f"{ranks} ranks: {len(lines)} cases compared")
     if bad:
         sys.exit("\n".join(bad))

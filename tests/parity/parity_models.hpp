@@ -25,15 +25,22 @@ namespace nn = torch::nn;
 constexpr int kInputs = 64;
 constexpr int kClasses = 10;
 
+/// As Python's. That of libtorch adds the bias by another operation, which under autocast rounds otherwise.
+struct LinearImpl : nn::LinearImpl {
+  using nn::LinearImpl::LinearImpl;
+  at::Tensor forward(const at::Tensor& x) { return at::linear(x, weight, bias); }
+};
+TORCH_MODULE(Linear);
+
 struct Model : nn::Module {
   /// `more`: with the branch that is used now and then, where there is one.
   virtual at::Tensor forward(const at::Tensor& x, bool more) = 0;
 };
 
 struct Mlp : Model {
-  nn::Linear first = register_module("first", nn::Linear(kInputs, 48));
-  nn::Linear second = register_module("second", nn::Linear(48, 32));
-  nn::Linear output = register_module("output", nn::Linear(32, kClasses));
+  Linear first = register_module("first", Linear(kInputs, 48));
+  Linear second = register_module("second", Linear(48, 32));
+  Linear output = register_module("output", Linear(32, kClasses));
 
   at::Tensor forward(const at::Tensor& x, bool) override { return output(at::relu(second(at::relu(first(x))))); }
 };
@@ -42,8 +49,8 @@ template <class Norm>
 struct ConvolutionalWith : Model {
   nn::Conv2d conv = register_module("conv", nn::Conv2d(1, 4, 3));
   Norm norm = register_module("norm", Norm(4));
-  nn::Linear hidden = register_module("hidden", nn::Linear(4 * 6 * 6, 32));
-  nn::Linear output = register_module("output", nn::Linear(32, kClasses));
+  Linear hidden = register_module("hidden", Linear(4 * 6 * 6, 32));
+  Linear output = register_module("output", Linear(32, kClasses));
 
   at::Tensor forward(const at::Tensor& x, bool) override {
     const auto maps = at::relu(norm(conv(x.view({-1, 1, 8, 8})))).flatten(1);
@@ -54,9 +61,9 @@ using Convolutional = ConvolutionalWith<nn::BatchNorm2d>;
 using SyncCnn = ConvolutionalWith<taas::SyncBatchNorm>;
 
 struct Branched : Model {
-  nn::Linear hidden = register_module("hidden", nn::Linear(kInputs, 32));
-  nn::Linear output = register_module("output", nn::Linear(32, kClasses));
-  nn::Linear extra = register_module("extra", nn::Linear(32, kClasses));
+  Linear hidden = register_module("hidden", Linear(kInputs, 32));
+  Linear output = register_module("output", Linear(32, kClasses));
+  Linear extra = register_module("extra", Linear(32, kClasses));
 
   at::Tensor forward(const at::Tensor& x, bool more) override {
     const auto h = at::relu(hidden(x));
@@ -69,7 +76,7 @@ struct Branched : Model {
 struct Sparse : Model {
   nn::Embedding words = register_module("words", nn::Embedding(nn::EmbeddingOptions(50, 16).sparse(true)));
   nn::EmbeddingBag bags = register_module("bags", nn::EmbeddingBag(nn::EmbeddingBagOptions(50, 16).sparse(true)));
-  nn::Linear output = register_module("output", nn::Linear(16, kClasses));
+  Linear output = register_module("output", Linear(16, kClasses));
 
   at::Tensor forward(const at::Tensor& x, bool) override {
     const auto chosen = (x.abs() * 7).to(at::kLong).remainder(50);
@@ -80,10 +87,10 @@ struct Sparse : Model {
 
 /// A layer that is used twice and has two names, and one of 16 bit numbers.
 struct Tied : Model {
-  nn::Linear mix = register_module("mix", nn::Linear(kInputs, kInputs));
-  nn::Linear again = register_module("again", mix);
-  nn::Linear narrow = register_module("narrow", nn::Linear(kInputs, 16));
-  nn::Linear output = register_module("output", nn::Linear(16, kClasses));
+  Linear mix = register_module("mix", Linear(kInputs, kInputs));
+  Linear again = register_module("again", mix);
+  Linear narrow = register_module("narrow", Linear(kInputs, 16));
+  Linear output = register_module("output", Linear(16, kClasses));
   Tied() { narrow->to(at::kBFloat16); }
 
   at::Tensor forward(const at::Tensor& x, bool) override {
@@ -95,7 +102,7 @@ struct Tied : Model {
 
 struct Recurrent : Model {
   nn::LSTM lstm = register_module("lstm", nn::LSTM(nn::LSTMOptions(8, 16).batch_first(true)));
-  nn::Linear output = register_module("output", nn::Linear(16, kClasses));
+  Linear output = register_module("output", Linear(16, kClasses));
 
   at::Tensor forward(const at::Tensor& x, bool) override {
     return output(std::get<0>(lstm(x.view({-1, 8, 8}))).select(1, -1));
@@ -105,12 +112,11 @@ struct Recurrent : Model {
 /// Makes 64 numbers of 16, and scores by how much 64 numbers look like those of the data.
 struct Gan : nn::Module {
   static constexpr int kNoise = 16;
-  nn::Sequential generator = register_module(
-      "generator",
-      nn::Sequential(nn::Linear(kNoise, 32), nn::BatchNorm1d(32), nn::ReLU(), nn::Linear(32, kInputs), nn::Tanh()));
+  nn::Sequential generator = register_module("generator", nn::Sequential(Linear(kNoise, 32), nn::BatchNorm1d(32),
+                                                                         nn::ReLU(), Linear(32, kInputs), nn::Tanh()));
   nn::Sequential discriminator = register_module(
-      "discriminator", nn::Sequential(nn::Linear(kInputs, 32),
-                                      nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(0.2)), nn::Linear(32, 1)));
+      "discriminator",
+      nn::Sequential(Linear(kInputs, 32), nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(0.2)), Linear(32, 1)));
 };
 
 inline std::shared_ptr<Model> make_model(const std::string& name) {

@@ -247,5 +247,6 @@ def test_a_machine_with_gpus_and_nothing_built_says_what_to_do(with_gpus, tmp_pa
     done = run("--no-build", PATH=with_gpus, TAAS_BUILD=str(tmp_path / "build"))
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert (
-        "not built: taas-run, train, nccl_gpu_test, dist_rank, training_gpu_test; leave --no-build out" in done.stderr
+        "not built: taas-run, train, nccl_gpu_test, dist_rank, training_gpu_test, ddp_parity; leave --no-build out"
+        in done.stderr
     )
