@@ -33,14 +33,14 @@ def taas_run(folder, *arguments, **variables):
     return result
 
 
-def taas_run_to_the_end(folder, *arguments):
+def taas_run_to_the_end(folder, *arguments, **variables):
     """Runs a script whose ranks end as Python ends.
 
     Before Python 3.14 a thread of torch's gloo that is still letting go of its last tensor then is unwound by Python,
     and aborts the rank: not ours to judge, and seldom, so it is run again.
     """
     for _ in range(3):
-        result = taas_run(folder, *arguments)
+        result = taas_run(folder, *arguments, **variables)
         if "terminate called without an active exception" not in result.stderr:
             break
     return result

@@ -30,6 +30,9 @@ constexpr ByWords kBySharing[] = {
 constexpr std::string_view kNoSuchModule =
     "-m: is the module's name right, and is this the folder that holds it, or is it installed for the Python that ran?";
 
+constexpr std::string_view kNccl2 =
+    "this is torch's newer nccl, nccl2: --env NCCL_DEBUG=INFO says why, --env TORCH_DIST_USE_NCCL2=0 takes the older";
+
 constexpr const char* kPortIsTaken =
     "another process has that port, the launcher if --master-port names it: env:// finds the store, and without "
     "--master-port a free port is chosen";
@@ -50,6 +53,8 @@ constexpr ByWords kByWords[] = {
      "a kernel failed: CUDA_LAUNCH_BLOCKING=1 shows which, dmesg has an Xid if it was the GPU"},
     {"Mismatched NCCL version", "nodes have different versions of NCCL: use the same torch on all of them"},
     {"ncclSystemError", "NCCL could not use the network or shared memory: --env NCCL_DEBUG=INFO says why"},
+    {"nccl hit async error", kNccl2},
+    {"c10d/nccl2/", kNccl2},
     {"invalid device ordinal",
      "a node has fewer GPUs than ranks: start fewer ranks, or share GPUs with --oversubscribe"},
     {"no GPUs found", "there is no GPU here: use the gloo backend"},

@@ -52,6 +52,7 @@ TEST_CASE("faults of a GPU and of NCCL have a way out") {
            {"what():  CUDA error: an illegal memory access was encountered", "CUDA_LAUNCH_BLOCKING"},
            {"RuntimeError: CUDA error: uncorrectable ECC error encountered", "Xid"},
            {"ncclInvalidUsage: Duplicate GPU detected : rank 3 and rank 0 both on CUDA device f000", "LOCAL_RANK"},
+           {"Aborting process on rank 1 due to error - nccl hit async error: internal error", "TORCH_DIST_USE_NCCL2=0"},
            {"ncclSystemError: System call (e.g. socket, malloc) or external library call failed", "NCCL_DEBUG=INFO"},
        }) {
     INFO(text);
