@@ -148,6 +148,13 @@ int ranks_here(const plan::LaunchPlan& plan) {
   return std::holds_alternative<plan::OneMachine>(plan.launch_mode) ? plan.world_size() : 0;
 }
 
+/// Whether --numa-binding can be done here.
+Result<> check_binding(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+  if (plan.options.program.numa_binding == NumaBinding::kNone || ranks_here(plan) == 0) return {};
+  auto bound = node::bind_ranks(plan::launch_settings(plan, machine, ""), machine, plan.ranks);
+  return bound ? Result<>() : bound.error();
+}
+
 /// --log-level or else TAAS_LOG; agents that a coordinator starts are told by it.
 Result<> begin_log(plan::OutputOptions& output, const plan::Machine& machine) {
   bool by_variable = output.log_level.empty();
@@ -183,10 +190,7 @@ int start(plan::Options options, plan::Machine machine, std::vector<std::string>
   auto program = find_program(*plan, machine);
   if (!program) return refuse(program.error());
   if (auto up = cli::check_loopback(*plan, *program); !up) return refuse(up.error());
-  if (std::holds_alternative<plan::OneMachine>(plan->launch_mode)) {
-    auto bound = node::bind_ranks(plan::launch_settings(*plan, machine, ""), machine, plan->ranks);
-    if (!bound) return refuse(bound.error());
-  }
+  if (auto bound = check_binding(*plan, machine); !bound) return refuse(bound.error());
   if (options.dry_run) {
     const bool told = std::holds_alternative<plan::OneMachine>(plan->launch_mode) && !options.output.json;
     auto found = told ? cli::check_module(*program, options.program, machine) : Result<>();

@@ -103,6 +103,14 @@ def own_mounts(script: str, *arguments) -> list:
     return words
 
 
+def with_driver(folder: pathlib.Path) -> dict[str, str]:
+    """The environment of a machine whose driver's library is the one of the tests."""
+    driver = folder / "driver"
+    driver.mkdir()
+    (driver / "libnvidia-ml.so.1").symlink_to(os.environ["TAAS_FAKE_NVML"])
+    return {"LD_LIBRARY_PATH": f"{driver}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+
+
 def agent_of(keeper: int) -> int:
     """The agent is the keeper's only child."""
     return int(pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()[0])

@@ -1,12 +1,10 @@
 """`taas-run devices`: what there is to compute on, and what a tensor on each says. The driver is made by tests."""
 
-import os
 import sys
 
 import pytest
-from conftest import own_mounts
+from conftest import own_mounts, with_driver
 
-FAKE_NVML = os.environ["TAAS_FAKE_NVML"]
 TWO_GPUS = "mount -t tmpfs none /proc/driver; mkdir -p /proc/driver/nvidia/gpus/0 /proc/driver/nvidia/gpus/1"
 
 
@@ -14,12 +12,11 @@ TWO_GPUS = "mount -t tmpfs none /proc/driver; mkdir -p /proc/driver/nvidia/gpus/
 def machine(launcher, tmp_path):
     """Calls it on a machine whose driver has two GPUs; `torch` is the text of a module of that name."""
     before = own_mounts(TWO_GPUS)
-    (tmp_path / "libnvidia-ml.so.1").symlink_to(FAKE_NVML)
+    driver = with_driver(tmp_path)
 
     def call(torch, **variables):
         (tmp_path / "torch.py").write_text(torch)
-        own = {"PYTHON_EXEC": sys.executable, "PYTHONPATH": str(tmp_path), **variables}
-        own["LD_LIBRARY_PATH"] = f"{tmp_path}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+        own = {"PYTHON_EXEC": sys.executable, "PYTHONPATH": str(tmp_path), **variables, **driver}
         return launcher.run("devices", before=before, env=own)
 
     return call

@@ -1,10 +1,9 @@
 """`--devices-per-rank`: each rank has a group of devices of its own."""
 
 import json
-import os
 
 import pytest
-from conftest import own_mounts
+from conftest import own_mounts, with_driver
 
 FOUR_GPUS = "mount -t tmpfs none /proc/driver; for gpu in 0 1 2 3; do mkdir -p /proc/driver/nvidia/gpus/$gpu; done"
 SHOW = (
@@ -14,19 +13,11 @@ SHOW = (
 )
 
 
-def with_driver(folder):
-    """A value of LD_LIBRARY_PATH."""
-    driver = folder / "driver"
-    driver.mkdir()
-    (driver / "libnvidia-ml.so.1").symlink_to(os.environ["TAAS_FAKE_NVML"])
-    return f"{driver}:{os.environ.get('LD_LIBRARY_PATH', '')}"
-
-
 @pytest.fixture
 def on_four_gpus(launcher, tmp_path):
     """Calls taas-run on a machine whose driver lists four GPUs."""
     before = own_mounts(FOUR_GPUS)
-    library = {"LD_LIBRARY_PATH": with_driver(tmp_path)}
+    library = with_driver(tmp_path)
     return lambda *arguments, **variables: launcher.run(*arguments, before=before, env={**library, **variables})
 
 
@@ -57,7 +48,7 @@ def test_each_rank_has_a_slice_of_a_gpu_that_is_cut(launcher):
     """Three GPUs count whole; the slices of the fourth are for those who name them."""
     slices = "mkdir -p /proc/driver/nvidia/capabilities/gpu0/mig/gi1 /proc/driver/nvidia/capabilities/gpu0/mig/gi2"
     before = own_mounts(f"{FOUR_GPUS}; {slices}")
-    launcher.environment["LD_LIBRARY_PATH"] = with_driver(launcher.folder)
+    launcher.environment |= with_driver(launcher.folder)
     done = launcher.run(launcher.python(SHOW), before=before)
     assert [rank[4] for rank in shown(launcher, done)] == [None] * 3
     names = {"CUDA_VISIBLE_DEVICES": "MIG-a, MIG-b"}

@@ -4,8 +4,8 @@ import os
 import pathlib
 
 import pytest
+from conftest import with_driver
 
-FAKE_NVML = os.environ["TAAS_FAKE_NVML"]
 GIB = 1 << 30
 
 FULL = """
@@ -19,11 +19,7 @@ import time; time.sleep(600)
 
 @pytest.fixture
 def driver(tmp_path):
-    """The environment of a machine with that library."""
-    folder = tmp_path / "driver"
-    folder.mkdir()
-    (folder / "libnvidia-ml.so.1").symlink_to(FAKE_NVML)
-    return {"LD_LIBRARY_PATH": f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+    return with_driver(tmp_path)
 
 
 def full_gpu(launcher, **variables):

@@ -5,7 +5,7 @@ import os
 import pathlib
 
 import pytest
-from conftest import own_mounts
+from conftest import own_mounts, with_driver
 from data_runs import STAY, data  # noqa: F401
 from waiting import DEADLINE_SECONDS
 
@@ -66,8 +66,7 @@ def test_two_ranks_share_no_core(launcher, preload):
 def test_ranks_are_on_the_nodes_of_their_gpus(launcher, tmp_path):
     if not pathlib.Path("/sys/bus/pci/devices").is_dir() or not pathlib.Path("/sys/devices/system/node").is_dir():
         pytest.skip("no trees here, whose place those of the test could take")
-    (tmp_path / "libnvidia-ml.so.1").symlink_to(os.environ["TAAS_FAKE_NVML"])
-    launcher.environment["LD_LIBRARY_PATH"] = f"{tmp_path}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+    launcher.environment |= with_driver(tmp_path)
     launcher.environment.pop("CUDA_VISIBLE_DEVICES", None)
     words = ("--numa-binding", "node", launcher.python(SHOW))
     before = own_mounts(TWO_NODES, USABLE[0], USABLE[1])

@@ -266,17 +266,17 @@ def run_ranks(ranks, command, launch, folder, on_gpu):
         sys.exit(f"the ranks of {' '.join(map(str, command))} exited with {codes}")
 
 
-def difference(python, cpp, device):
+def difference(python, cpp, on_gpu):
     """In words; empty: none."""
     largest = (python - cpp).abs().max().item()
-    if device == "cuda":
+    if on_gpu:
         bound = NEAR * python.abs().max().item()
         return f"differs by {largest:.1e}, more than {bound:.1e}" if not largest <= bound else ""
     different = (python.view(torch.int32) != cpp.view(torch.int32)).sum().item()
     return f"{different} of {python.numel()} values differ, by {largest:.1e} at most" if different else ""
 
 
-def compare(folder, ranks, names, device):
+def compare(folder, ranks, names, on_gpu):
     """The cases that differ, with how much of the state does."""
     bad = []
     for name in names:
@@ -287,7 +287,7 @@ def compare(folder, ranks, names, device):
                 bad.append(f"{name}, rank {rank}: the Python half has not trained")
             if python.numel() != cpp.numel():
                 bad.append(f"{name}, rank {rank}: {cpp.numel()} values, not {python.numel()}")
-            elif different := difference(python, cpp, device):
+            elif different := difference(python, cpp, on_gpu):
                 bad.append(f"{name}, rank {rank}: {different}")
     return bad
 
@@ -304,13 +304,13 @@ def main():
     arguments = parser.parse_args()
     if arguments.python_rank:
         return python_rank(arguments.python_rank, arguments.device)
+    on_gpu = arguments.device == "cuda"
+    left_out = NOT_ON_GPUS if on_gpu else ()
     lines = {
         name: line
         for name, line in all_cases(arguments.quick).items()
-        if any(part in name for part in arguments.only)
-        and not (arguments.device == "cuda" and any(part in name for part in NOT_ON_GPUS))
+        if any(part in name for part in arguments.only) and not any(part in name for part in left_out)
     }
-    on_gpu = ["cuda"] if arguments.device == "cuda" else []
     bad = []
     for ranks in arguments.ranks:
         with tempfile.TemporaryDirectory() as name:
@@ -318,8 +318,9 @@ def main():
             write_inputs(folder, ranks, lines.values())
             python = [sys.executable, os.path.abspath(__file__), "--python-rank", folder, "--device", arguments.device]
             run_ranks(ranks, python, arguments.launch, folder, on_gpu)
-            run_ranks(ranks, [arguments.program, folder, *on_gpu], arguments.launch, folder, on_gpu)
-            bad += [f"{ranks} ranks, {line}" for line in compare(folder, ranks, lines, arguments.device)]
+            cpp = [os.path.abspath(arguments.program), folder, *(["cuda"] if on_gpu else [])]
+            run_ranks(ranks, cpp, arguments.launch, folder, on_gpu)
+            bad += [f"{ranks} ranks, {line}" for line in compare(folder, ranks, lines, on_gpu)]
             print(f"{ranks} ranks: {len(lines)} cases compared")
     if bad:
         sys.exit("\n".join(bad))

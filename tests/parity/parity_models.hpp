@@ -3,6 +3,7 @@
 // forward, and C++ may evaluate arguments from the right.
 #pragma once
 
+#include <ATen/autocast_mode.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -25,10 +26,13 @@ namespace nn = torch::nn;
 constexpr int kInputs = 64;
 constexpr int kClasses = 10;
 
-/// As Python's. That of libtorch adds the bias by another operation, which under autocast rounds otherwise.
+/// That of libtorch adds the bias by another operation than Python's, which under autocast rounds otherwise.
 struct LinearImpl : nn::LinearImpl {
   using nn::LinearImpl::LinearImpl;
-  at::Tensor forward(const at::Tensor& x) { return at::linear(x, weight, bias); }
+  at::Tensor forward(const at::Tensor& x) {
+    const bool mixed = at::autocast::is_autocast_enabled(x.device().type());
+    return mixed ? at::linear(x, weight, bias) : nn::LinearImpl::forward(x);
+  }
 };
 TORCH_MODULE(Linear);
 

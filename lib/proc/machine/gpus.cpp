@@ -294,7 +294,7 @@ Gpus find_gpus(const Environment& environment) {
   int sliced = count_sliced_gpus(kCapabilities, files.usable);
   bool by_name = visible && !kind_of(*visible).empty();
   if (sliced > 0 && !by_name) count = std::max(1, std::min(count, installed - sliced));
-  return {count, {}, {}, {}, sliced};
+  return {.visible = count, .sliced = sliced};
 }
 
 }  // namespace taas

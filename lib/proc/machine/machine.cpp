@@ -16,16 +16,7 @@
 namespace taas {
 namespace {
 
-constexpr int kMaxCores = 1 << 16;
-
-int cores_in_affinity_mask() {
-  for (int size = CPU_SETSIZE; size <= kMaxCores; size *= 2) {
-    auto set = std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)>(CPU_ALLOC(size), [](cpu_set_t* s) { CPU_FREE(s); });
-    auto bytes = CPU_ALLOC_SIZE(size);
-    if (::sched_getaffinity(0, bytes, set.get()) == 0) return std::max(1, CPU_COUNT_S(bytes, set.get()));
-  }
-  return 1;
-}
+constexpr int kMostProcessors = 1 << 16;
 
 double read_number(const std::string& path) {
   auto text = read_file(path);
@@ -58,8 +49,22 @@ double tightest_quota() {
 
 }  // namespace
 
+Processors usable_processors() {
+  Processors usable;
+  for (int size = CPU_SETSIZE; size <= kMostProcessors; size *= 2) {  // the kernel's own mask may be larger
+    auto set = std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)>(CPU_ALLOC(size), [](cpu_set_t* s) { CPU_FREE(s); });
+    auto bytes = CPU_ALLOC_SIZE(size);
+    if (::sched_getaffinity(0, bytes, set.get()) != 0) continue;
+    for (int processor = 0; processor < size; ++processor) {
+      if (CPU_ISSET_S(static_cast<std::size_t>(processor), bytes, set.get())) usable.push_back(processor);
+    }
+    break;
+  }
+  return usable;
+}
+
 int usable_cores() {
-  int cores = cores_in_affinity_mask();
+  int cores = std::max(1, static_cast<int>(usable_processors().size()));
   double limit = std::ceil(tightest_quota());
   return limit < cores ? std::max(1, static_cast<int>(limit)) : cores;
 }

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 struct ProcessorSet {
   cpu_set_t parts[8];
 };
-constexpr int kMostProcessors = 8 * CPU_SETSIZE;
+constexpr int kProcessorsInSet = 8 * CPU_SETSIZE;
 
 struct Node {
   int number = 0;
@@ -58,7 +58,7 @@ std::vector<int> read_list(const std::string& file) {
     if (problem != std::errc()) continue;
     int last = first;
     if (rest != end && *rest == '-') std::from_chars(rest + 1, end, last);
-    for (int number = first; number <= std::min(last, kMostProcessors - 1); ++number) numbers.push_back(number);
+    for (int number = first; number <= std::min(last, kProcessorsInSet - 1); ++number) numbers.push_back(number);
   }
   return numbers;
 }
@@ -277,16 +277,6 @@ Result<std::vector<Processors>> bind_to_numa(const NumaRequest& request, const N
     bound.push_back(std::move(*own));
   }
   return bound;
-}
-
-Processors usable_processors() {
-  Processors usable;
-  ProcessorSet set{};
-  if (::sched_getaffinity(0, sizeof set, set.parts) != 0) return usable;
-  for (int processor = 0; processor < kMostProcessors; ++processor) {
-    if (CPU_ISSET_S(static_cast<std::size_t>(processor), sizeof set, set.parts)) usable.push_back(processor);
-  }
-  return usable;
 }
 
 bool bind_this_thread(const Processors& processors) {

@@ -7,11 +7,9 @@
 #include "base/error.hpp"
 #include "base/ranks/numa_binding.hpp"
 #include "proc/machine/gpu_memory.hpp"
+#include "proc/machine/machine.hpp"
 
 namespace taas {
-
-/// Numbers of logical processors, as sched_setaffinity() counts them.
-using Processors = std::vector<int>;
 
 /// Ranks of this machine that are to be bound.
 struct NumaRequest {
@@ -34,9 +32,6 @@ struct NumaFiles {
 /// binding means is as in torch/numa/binding.py, but that a node is shared by its ranks here, and there by all its
 /// GPUs. The error says what the machine has too little of, or of which GPU the node is not known.
 Result<std::vector<Processors>> bind_to_numa(const NumaRequest& request, const NumaFiles& files = {});
-
-/// Of the calling thread.
-Processors usable_processors();
 
 /// Binds the calling thread, and has its memory come from the node that it runs on. Makes system calls only, for a
 /// process that shares its parent's memory; false: errno says why.
