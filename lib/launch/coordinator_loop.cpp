@@ -142,8 +142,7 @@ run::AgentId CoordinatorLoop::add(std::unique_ptr<Downlink> downlink) {
 }
 
 void CoordinatorLoop::hear(run::AgentId agent, run::AgentMessage message) {
-  const bool of_interest = std::holds_alternative<run::Hello>(message) || std::holds_alternative<run::Goodbye>(message);
-  if (state_->told_end && !of_interest) return;
+  if (state_->told_end && !run::counts_after_the_end(message)) return;
   if (auto* output = std::get_if<run::Output>(&message)) return state_->output.add(agent, std::move(*output));
   if (!std::holds_alternative<run::Heartbeat>(message)) state_->output.keep_order();
   if (const auto* remark = std::get_if<run::Remark>(&message)) {

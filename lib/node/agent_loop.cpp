@@ -40,6 +40,7 @@ struct AgentLoop::State {
   }
   void act(const run::Perform& action);
   void act(const run::Connect&);
+  void act(const run::Ask& action) { uplink->ask(action.heartbeat); }
   void act(const run::Leave& action) { on_leave(action); }
   void act(const run::SetDeadline& action) { deadline.set(action.at); }
   void act(const run::ClearDeadline&) { deadline.clear(); }

@@ -20,6 +20,9 @@ class Uplink {
   /// Begins to connect. The agent is told LinkUp, or LinkDown with the reason.
   virtual void connect() = 0;
   virtual void send(const run::AgentMessage& message) = 0;
+  /// Says it over a connection of its own, unless the former one is still being tried. The agent is told the answer.
+  /// Only where a link can be silent.
+  virtual void ask(const run::Heartbeat& /*heartbeat*/) {}
   /// As run/messages/file_frames.hpp has it; lost where there is no link.
   virtual void send_file(std::string frame) = 0;
   /// The last call: what was sent goes out, and then the link is closed.

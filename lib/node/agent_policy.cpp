@@ -5,8 +5,8 @@
 namespace taas::node {
 namespace {
 
-constexpr int kHeartbeats = 10;  // in the time after which a silent node is given up
-constexpr auto kLongestInterval = std::chrono::milliseconds(1000);
+constexpr int kHeartbeats = 10;  // at least, in the time after which a silent node is given up
+constexpr auto kLongestInterval = std::chrono::milliseconds(250);
 
 }  // namespace
 
@@ -16,7 +16,7 @@ run::AgentPolicy agent_policy(std::chrono::milliseconds node_timeout, bool in_st
   run::AgentPolicy policy;
   if (in_step) policy.echo = job_echo(in_step);
   policy.heartbeat_interval = std::min<Duration>(node_timeout / kHeartbeats, kLongestInterval);
-  policy.fence_after = node_timeout * 6 / 10;
+  policy.lost_after = node_timeout;
   return policy;
 }
 

@@ -19,7 +19,7 @@ struct Bootstrap {
   std::string name;               ///< of the host, as the user wrote it; empty: as it calls itself
   int order = -1;                 ///< place in the host list; -1: as SLURM numbers the node
   std::string interface;          ///< --interface; empty: whichever the others reach
-  int node_timeout_ms = 2500;     ///< after which the coordinator gives a silent node up
+  int node_timeout_ms = 30000;    ///< after which the coordinator gives a silent node up
   bool coordinator_first = true;  ///< it listens already: where nobody does, the run is over
   int order_base = 0;             ///< added to SLURM's number of the node
   bool data = false;              ///< an agent with data workers

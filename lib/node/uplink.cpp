@@ -5,11 +5,14 @@
 #include <cerrno>
 
 #include "base/log/log.hpp"
+#include "base/timer.hpp"
 #include "net/frames.hpp"
 #include "run/messages/wire.hpp"
 
 namespace taas::node {
 namespace {
+
+constexpr auto kAskPatience = std::chrono::seconds(2);  // TCP tries again after one
 
 /// A text that is too long to be sent must not look like a lost node.
 std::string frame_of(const run::AgentMessage& message) {
@@ -20,9 +23,10 @@ std::string frame_of(const run::AgentMessage& message) {
 class LinkedUplink : public Uplink {
  public:
   LinkedUplink(boost::asio::io_context& io, net::ConnectOptions options, AgentLoop& agent)
-      : io_(io), options_(std::move(options)), agent_(agent) {}
+      : io_(io), options_(std::move(options)), agent_(agent), ask_patience_(io, [this] { stop_asking(); }) {}
 
   void connect() override {
+    stop_asking();
     link_.reset();
     connecting_ = net::connect(io_, options_, [this](Result<std::unique_ptr<net::Link>> link) {
       if (!link) {
@@ -44,18 +48,48 @@ class LinkedUplink : public Uplink {
     if (link_) link_->send(frame_of(message));
   }
 
+  void ask(const run::Heartbeat& heartbeat) override {
+    if (!link_ || asking_ || aside_) return;
+    auto options = options_;
+    options.addresses = {link_->peer_address()};
+    options.patience = kAskPatience;
+    asking_ = net::connect(io_, std::move(options), [this, heartbeat](Result<std::unique_ptr<net::Link>> link) {
+      asking_.reset();
+      if (!link) return log::info(LogPart::kAgent, "the coordinator cannot be asked: {}", link.error().message);
+      aside_ = std::move(*link);
+      aside_->set_callbacks(
+          {[this](std::string_view frame) { hear_aside(frame); }, [this](const std::string&, bool) { stop_asking(); }});
+      aside_->send(frame_of(run::Heartbeat{heartbeat.number, steady_now(), heartbeat.instance}));
+      ask_patience_.set(steady_now() + kAskPatience);
+    });
+  }
+
   void send_file(std::string frame) override {
     if (link_) link_->send(std::move(frame));
   }
 
   void close(std::function<void()> on_closed) override {
     connecting_.reset();
+    stop_asking();
     if (!link_) return on_closed();
     link_->set_callbacks({nullptr, [on_closed = std::move(on_closed)](const std::string&, bool) { on_closed(); }});
     link_->close();
   }
 
  private:
+  void stop_asking() {
+    ask_patience_.clear();
+    asking_.reset();
+    aside_.reset();
+  }
+
+  /// What is not understood is left to the link to complain about.
+  void hear_aside(std::string_view frame) {
+    auto message = run::decode_coordinator_message(frame);
+    stop_asking();
+    if (message) agent_.feed(run::CoordinatorSaid{std::move(*message), steady_now(), true});
+  }
+
   void listen() {
     net::Link::Callbacks calls;
     calls.on_frame = [this](std::string_view frame) {
@@ -78,6 +112,9 @@ class LinkedUplink : public Uplink {
   AgentLoop& agent_;
   std::unique_ptr<net::Connecting> connecting_;
   std::unique_ptr<net::Link> link_;
+  std::unique_ptr<net::Connecting> asking_;
+  std::unique_ptr<net::Link> aside_;  // beside the link, while that is silent
+  Timer ask_patience_;
 };
 
 }  // namespace

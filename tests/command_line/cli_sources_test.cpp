@@ -26,7 +26,7 @@ TEST_CASE("nothing but the program leaves what is built in") {
   CHECK(plain.supervision.shutdown_timeout == std::chrono::seconds(30));
   CHECK(plain.output.directory == "./taas-runs");
   CHECK(plain.without_effect.empty());
-  CHECK(plain.nodes.node_timeout == std::chrono::milliseconds(2500));
+  CHECK(plain.nodes.node_timeout == std::chrono::seconds(30));
   CHECK(plain.nodes.join_timeout == std::chrono::seconds(600));
   CHECK(plain.nodes.ssh_command == "ssh");
   CHECK(plain.slurm.preempt_signal == SIGUSR2);

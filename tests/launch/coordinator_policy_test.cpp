@@ -15,7 +15,7 @@ TEST_CASE("the coordinator notices that it stood still before any agent gives it
     policy.lost_after = node_timeout;
     const auto watch = launch::stall_watch(policy);
     const auto agent = node::agent_policy(node_timeout, false);
-    const Duration shortest = agent.fence_after - agent.heartbeat_interval;  // its last answer may be a heartbeat old
+    const Duration shortest = agent.fence_after() - agent.heartbeat_interval;  // its last answer may be a heartbeat old
     CHECK(watch.longest_gap < shortest);
     run::Silence silence({policy.lost_after, policy.closed_grace});
     silence.on_sign_of_life(run::AgentId{1}, Instant{});

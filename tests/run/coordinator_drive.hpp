@@ -91,6 +91,7 @@ inline CoordinatorPolicy policy(int nodes, int min_nodes, int expected) {
   made.min_nodes = min_nodes;
   made.expected_agents = expected;
   made.version = "1.0";
+  made.lost_after = std::chrono::milliseconds(2500);
   return made;
 }
 
@@ -113,6 +114,7 @@ class Drive {
     Strings decided;
     for (const auto& action : coordinator_.handle(event)) {
       parted = parted || std::holds_alternative<Parted>(action);
+      note(action);
       if (auto text = brief(action); !text.empty()) decided.push_back(text);
     }
     return decided;
@@ -143,9 +145,18 @@ class Drive {
     for (int i = 0; i < count; ++i) probed(i, when);
   }
 
-  bool parted = false;  ///< nobody is waited for any more
+  bool parted = false;            ///< nobody is waited for any more
+  std::vector<NodeIndex> silent;  ///< that were told of last
+  Duration silence{};             ///< of those that have answered again
 
  private:
+  void note(const CoordinatorAction& action) {
+    const auto* happened = std::get_if<Happened>(&action);
+    if (happened == nullptr) return;
+    if (const auto* told = std::get_if<NodesSilent>(&happened->event)) silent = told->nodes;
+    if (const auto* told = std::get_if<NodesAnswer>(&happened->event)) silence = told->silence;
+  }
+
   Coordinator coordinator_;
 };
 

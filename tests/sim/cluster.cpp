@@ -21,6 +21,7 @@ constexpr Duration kAfterlife = 200s;   // agents that have lost the coordinator
 
 Cluster::Cluster(std::uint64_t seed, Settings settings)
     : agenda_(kStart), random_(seed), settings_(std::move(settings)), coordinator_(settings_.policy) {
+  outcome_.node_timeout = settings_.policy.lost_after;
   outcome_.messages.resize(static_cast<std::size_t>(settings_.machines()));
   for (int number = 0; number < settings_.machines(); ++number) {
     run::Hello hello;
@@ -29,7 +30,7 @@ Cluster::Cluster(std::uint64_t seed, Settings settings)
     hello.order = settings_.ordered ? number : -1;
     hello.addresses = {fmt::format("10.0.0.{}", number)};
     if (is_data(number)) hello.role = run::AgentRole::kData;
-    nodes_.push_back(std::make_unique<Node>(agenda_, random_, *this, number, hello));
+    nodes_.push_back(std::make_unique<Node>(agenda_, random_, *this, number, settings_.agent, hello));
     node(number).calm = settings_.calm;
     node(number).disk = settings_.disk;
     node(number).refuses = random_.chance(settings_.refusals);
@@ -62,7 +63,10 @@ void Cluster::handle(const run::CoordinatorEvent& event) {
   if (const auto* happened = std::get_if<run::Event>(&event)) {
     const auto* signal = std::get_if<run::SignalReceived>(happened);
     stopped_ = stopped_ || (signal != nullptr && signal->signal != SIGUSR1);
+    const bool hurries = outcome_.finished && signal != nullptr;  // then nobody is waited for
+    if (hurries) std::erase_if(told_at_the_end_, [this](int number) { return !left_with_.contains(number); });
   }
+  if (const auto* arrived = std::get_if<run::AgentArrived>(&event)) known_.insert(arrived->agent);
   auto decided = coordinator_.handle(event);
   for (const auto& action : decided) carry_out(action);
   check_start(decided);
@@ -129,7 +133,8 @@ void Cluster::act(const run::Tell& action) {
   connection.down->send([this, id = action.agent, message = action.message] {
     auto& to = connections_.at(id);
     if (!to.agent_open) return lose_coordinator_end(id);
-    node(to.node).tell(run::CoordinatorSaid{message, {}});
+    to.agent_open = !to.aside;
+    node(to.node).tell(run::CoordinatorSaid{message, {}, to.aside});
   });
 }
 
@@ -155,7 +160,6 @@ void Cluster::act(const run::StartAgent& action) {
 
 void Cluster::receive(run::AgentId id, const run::AgentMessage& message) {
   if (const auto* hello = std::get_if<run::Hello>(&message)) {
-    known_.insert(id);
     return feed(run::AgentArrived{id, *hello, agenda_.now()});
   }
   if (const auto* settled = std::get_if<run::OutputSettled>(&message); settled != nullptr && settled->error.empty()) {

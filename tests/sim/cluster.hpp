@@ -21,6 +21,7 @@ struct Outcome {
   bool finished = false;
   int generations = 0;
   int nodes_lost = 0;
+  Duration node_timeout{};
   Duration length{};
   std::vector<std::uint64_t> messages;  ///< by node, both ways, without heartbeats and their echoes
 };
@@ -39,6 +40,7 @@ class Cluster : public NodeWorld {
   // What nodes ask for.
   void connect(int node) override;
   void send(int node, const run::AgentMessage& message) override;
+  void ask(int node, const run::Heartbeat& heartbeat) override;
   void left(int node, const run::Leave& leave) override;
   void spawned(int node, SimulatedRank& rank, const run::StartRanks& start) override;
   void died(int node, const SimulatedRank& rank, run::ExitStatus status) override;
@@ -51,6 +53,7 @@ class Cluster : public NodeWorld {
     std::shared_ptr<Pipe> down;
     bool agent_open = true;
     bool coordinator_open = true;
+    bool aside = false;  ///< of an agent that asks because its link is silent
   };
 
   // The coordinator's side.
@@ -76,12 +79,14 @@ class Cluster : public NodeWorld {
   void receive(run::AgentId id, const run::AgentMessage& message);
 
   // The network (network.cpp).
-  void open(int node);
+  run::AgentId open(int node);
+  void try_to_ask(int node, int incarnation, const run::Heartbeat& heartbeat);
   void close_by_agent(run::AgentId id, const std::string& reason);
   void close_by_coordinator(run::AgentId id);
   void lose_agent_end(run::AgentId id);
+  void end_for_agent(run::AgentId id, const char* reason);
   void lose_coordinator_end(run::AgentId id);
-  void heal(int node);
+  void heal(int node, Duration longest_pause);
   run::AgentMessage in_a_frame(const run::AgentMessage& message);
   [[nodiscard]] run::AgentId connection_of(int node) const;
 
@@ -89,9 +94,12 @@ class Cluster : public NodeWorld {
   void set_the_scene();
   void draw_node_fault();
   void stall();
+  void stand_still(Duration length);
+  void suspend_everything();
   void go_on();
   void disturb_the_end();
   void inject(int node, int kind);
+  void stop_agent(int node);
   void live(int node, SimulatedRank& rank);
   void lose_peers(const SimulatedRank& gone);
   void blame(int node) { blamed_nodes_.insert(node); }
@@ -135,13 +143,17 @@ class Cluster : public NodeWorld {
   bool fails_once_ = false;
 
   Generation generation_{-1};
+  Instant started_{};                 // the generation
   std::map<Generation, int> living_;  // how many ranks
   std::set<Rank> spawned_;            // of the generation
   std::vector<int> seat_;             // by node index: which machine
   std::map<Rank, Instant>
-      broken_ranks_;                    // of the generation: those that failed by themselves or were killed, when first
-  bool broken_ = false;                 // a rank of the generation died otherwise than well
-  std::set<int> blamed_nodes_;          // something has happened to them or to their network
+      broken_ranks_;             // of the generation: those that failed by themselves or were killed, when first
+  bool broken_ = false;          // a rank of the generation died otherwise than well
+  std::set<int> blamed_nodes_;   // something has happened to them or to their network
+  std::set<int> losable_nodes_;  // ... that may cost them
+  std::set<int> asking_;         // nodes that are trying to reach the coordinator beside their link
+  Instant agents_stopped_until_{};
   std::map<int, Instant> quiet_until_;  // by node: no other fault of its network until then
   std::set<int> stop_requests_;         // agents that were told to write a checkpoint with a signal
   bool stopped_ = false;

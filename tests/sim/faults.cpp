@@ -11,6 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kStallPeace = 3s;
+constexpr Duration kWakeApart = 500ms;
 constexpr Duration kGlitch = 1s;
 constexpr std::size_t kLongWords = 200'000;
 constexpr Duration kResetPeace = 1500ms;  // a reset and a cut at once is more than closed_grace promises to survive
@@ -34,6 +35,7 @@ void Cluster::set_the_scene() {
   for (int i = 0; i < settings_.stalls; ++i) {
     agenda_.after(random_.up_to(random_.chance(50) ? 5s : 40s), [this] { stall(); });
   }
+  if (settings_.suspension) agenda_.after(random_.up_to(30s), [this] { suspend_everything(); });
   if (settings_.user_signal == 0) return;
   agenda_.after(random_.up_to(20s), [this] {
     feed(run::Event(run::SignalReceived{settings_.user_signal, agenda_.now()}));
@@ -42,14 +44,41 @@ void Cluster::set_the_scene() {
 
 /// A short one may cost nobody anything; a long one looks to agents as if the coordinator were gone.
 void Cluster::stall() {
-  if (outcome_.finished || agenda_.now() < stalled_until_ + kStallPeace) return;
+  const bool peace = agenda_.now() >= stalled_until_ + kStallPeace && agenda_.now() >= agents_stopped_until_;
+  if (outcome_.finished || !peace) return;
   Duration length = random_.up_to(settings_.longest_stall);
   say(fmt::format("fault: the coordinator's loop stalls for {:.3f} s", seconds(length)));
-  stalled_until_ = agenda_.now() + length;
   for (int number = 0; length > kHarmlessStall && number < settings_.machines(); ++number) {
     blame(number);
+    if (length > settings_.harmless() || agenda_.now() < quiet_until_[number]) losable_nodes_.insert(number);
     missing_allowed_ = missing_allowed_ || matters(number);
   }
+  stand_still(length);
+}
+
+/// A suspended job, or a laptop that slept: clocks run on, and whoever is first awake finds the others asleep still.
+void Cluster::suspend_everything() {
+  const bool peace = agenda_.now() >= stalled_until_ + kStallPeace && agenda_.now() >= agents_stopped_until_;
+  if (outcome_.finished || !peace) return;
+  const Duration length = 2s + random_.up_to(random_.chance(50) ? 10s : 100s);
+  say(fmt::format("fault: everything is suspended for {:.3f} s", seconds(length)));
+  missing_allowed_ = true;
+  for (int number = 0; number < settings_.machines(); ++number) {
+    blame(number);
+    const auto patience = settings_.policy.lost_after;
+    const bool unlucky = length < patience && length > patience * 8 / 10 - 1s;  // little is left to wait for an answer
+    const bool starting = agenda_.now() < started_ + settings_.disk + 1s;       // such ranks are killed
+    if (unlucky || starting || agenda_.now() < quiet_until_[number]) losable_nodes_.insert(number);
+    quiet_until_[number] = std::max(quiet_until_[number], agenda_.now() + length + kStallPeace);
+    Node& host = node(number);
+    host.freeze();
+    agenda_.after(length + random_.up_to(kWakeApart), [&host] { host.thaw(); });
+  }
+  stand_still(length + random_.up_to(kWakeApart));
+}
+
+void Cluster::stand_still(Duration length) {
+  stalled_until_ = agenda_.now() + length;
   agenda_.at(stalled_until_, [this, length] {
     if (length > kHarmlessStall) handle(run::CoordinatorStalled{length, agenda_.now()});
     go_on();
@@ -82,15 +111,35 @@ void Cluster::draw_node_fault() {
     if (victim.generation == generation_) break_rank(victim.rank);
     return node(number).kill_rank(index);
   }
-  auto quiet = quiet_until_[number];
-  if (agenda_.now() >= quiet) inject(number, random_.between(0, 8));
+  if (agenda_.now() < quiet_until_[number] || node(number).frozen()) return;
+  random_.chance(10) ? stop_agent(number) : inject(number, random_.between(0, 9));
+}
+
+/// Whatever happens to its network meanwhile. For longer, ranks of the past would live on until it is continued; so
+/// they would where the coordinator has not answered before.
+void Cluster::stop_agent(int number) {
+  if (agenda_.now() < stalled_until_ + kStallPeace) return;
+  Duration length = random_.up_to(settings_.policy.lost_after * 8 / 10);
+  agents_stopped_until_ = std::max(agents_stopped_until_, agenda_.now() + length);
+  say(fmt::format("fault: the agent of host{} stands still for {:.3f} s", number, seconds(length)));
+  blame(number);
+  losable_nodes_.insert(number);
+  missing_allowed_ = missing_allowed_ || matters(number);
+  Node& host = node(number);
+  host.stop_agent();
+  if (random_.chance(50)) agenda_.after(random_.up_to(length), [this, number] { inject(number, 3); });
+  agenda_.after(length, [&host] { host.here([&host] { host.continue_agent(); }); });
 }
 
 void Cluster::inject(int number, int kind) {
   blame(number);
   missing_allowed_ = missing_allowed_ || matters(number);
   Node& host = node(number);
-  Duration length = random_.up_to(random_.chance(50) ? 3s : 20s);
+  const auto patience = settings_.policy.lost_after;
+  Duration length = random_.up_to(random_.chance(50) ? patience * 6 / 5 : 2 * patience + 15s);
+  const bool is_cut = kind >= 3 && kind <= 5;
+  const bool stalled = agenda_.now() < stalled_until_ + kStallPeace;
+  if (!is_cut || stalled || length > settings_.harmless()) losable_nodes_.insert(number);
   auto tell = [&](const char* what) {
     say(fmt::format("fault: host{} {} for {:.3f} s", number, what, seconds(length)));
   };
@@ -112,6 +161,7 @@ void Cluster::inject(int number, int kind) {
       });
       return;
     case 2:
+      if (host.agent_stopped()) return;
       tell("freezes");
       host.freeze();
       quiet_until_[number] = agenda_.now() + length + 1s;
@@ -123,13 +173,20 @@ void Cluster::inject(int number, int kind) {
       tell(kind == 3 ? "is cut off" : kind == 4 ? "cannot send" : "cannot receive");
       host.up.cut = kind != 5;
       host.down.cut = kind != 4;
-      quiet_until_[number] = agenda_.now() + length + 1s;
-      agenda_.after(length, [this, number] { heal(number); });
+      quiet_until_[number] = agenda_.now() + 2 * length + 1s;  // TCP may carry nothing for as long again
+      agenda_.after(length, [this, number, length] { heal(number, length); });
+      return;
+    case 9:
+      tell("has a link that carries nothing any more");
+      quiet_until_[number] = agenda_.now() + 3 * patience;
+      if (id.value < 0) return;
+      connections_.at(id).up->die();
+      connections_.at(id).down->die();
       return;
     default:
       tell(kind == 6 ? "is reset" : kind == 7 ? "is reset, and does not know" : "is reset, and alone knows");
       quiet_until_[number] = agenda_.now() + kResetPeace;
-      if (id.value < 0) return;
+      if (id.value < 0 || host.agent_stopped()) return;
       auto& connection = connections_.at(id);
       if (kind != 7 && std::exchange(connection.agent_open, false)) host.tell(run::LinkDown{"reset", {}});
       if (kind != 8 && std::exchange(connection.coordinator_open, false)) {
@@ -150,8 +207,7 @@ void Cluster::disturb_the_end() {
     Duration length = random_.up_to(kGlitch);
     say(fmt::format("fault: host{} is cut off for {:.3f} s at the end", number, seconds(length)));
     node(number).up.cut = node(number).down.cut = true;
-    agenda_.after(length, [this, number] { node(number).up.cut = node(number).down.cut = false; });
-    agenda_.after(length + random_.up_to(length), [this, number] { heal(number); });
+    agenda_.after(length, [this, number, length] { heal(number, length); });
   }
 }
 

@@ -63,6 +63,7 @@ void Cluster::check_start(const std::vector<run::CoordinatorAction>& decided) {
   require(static_cast<int>(seats.size()) == first.nodes, "not every node is given out");
   require(first.nodes >= settings_.policy.min_nodes, "too few nodes");
   generation_ = first.generation;
+  started_ = agenda_.now();
   ++outcome_.generations;
   spawned_.clear();
   broken_ranks_.clear();
@@ -114,7 +115,7 @@ void Cluster::check_failure(const run::Verdict& verdict) {
   if (verdict.cause == run::Cause::kNodeLost) {
     auto index = static_cast<std::size_t>(verdict.node.value);
     bool known = index < seat_.size();
-    require(known && blamed_nodes_.contains(seat_[index]), "a node is blamed that nothing has happened to");
+    require(known && losable_nodes_.contains(seat_[index]), "a node is lost to which nothing serious has happened");
     return;
   }
   if (verdict.cause == run::Cause::kNodesMissing) {
@@ -154,10 +155,10 @@ void Cluster::check_workers(const run::DataWorkers& list) {
 
 /// Where nothing goes wrong all of them are there soon.
 void Cluster::check_workers_at_the_end() {
-  bool calm =
-      settings_.node_faults == 0 && settings_.refusals == 0 && settings_.versions_apart == 0 && settings_.stalls == 0;
+  bool calm = !settings_.suspension && settings_.node_faults == 0 && settings_.refusals == 0 &&
+              settings_.versions_apart == 0 && settings_.stalls == 0;
   const bool began = outcome_.generations > 0;  // nodes are waited for with more patience than the run may have
-  if (!calm || !began || outcome_.length < settings_.longest_start + std::chrono::seconds(2)) return;
+  if (!calm || !began || outcome_.length < settings_.longest_start + settings_.disk + std::chrono::seconds(2)) return;
   require(workers_.workers.size() == 2 * static_cast<std::size_t>(settings_.data_nodes), "data workers are missing");
   for (const auto& worker : workers_.workers) require(!worker.addresses.empty(), "a data worker has no address");
 }

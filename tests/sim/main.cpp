@@ -42,18 +42,22 @@ bool varied(const std::map<run::Cause, std::uint64_t>& causes, std::uint64_t res
 
 int run_seeds(std::uint64_t first, std::uint64_t runs) {
   std::uint64_t failed = 0;
+  std::uint64_t hasty = 0;
   std::uint64_t restarted = 0;
   std::uint64_t lost = 0;
   std::map<run::Cause, std::uint64_t> causes;
   for (std::uint64_t seed = first; seed < first + runs; ++seed) {
     auto outcome = simulate(seed, false);
     failed += !outcome.violations.empty();
+    hasty += outcome.node_timeout < std::chrono::seconds(3);
     restarted += outcome.generations > 1;
     lost += outcome.nodes_lost > 0;
     ++causes[outcome.verdict.cause];
   }
-  std::cout << fmt::format("{} runs, {} with a violation; {} restarted, {} lost a node; verdicts:", runs, failed,
-                           restarted, lost);
+  std::cout << fmt::format(
+      "{} runs ({} of them with a node timeout of 2.5 s, the others with 30 s), {} with a violation; {} restarted, "
+      "{} lost a node; verdicts:",
+      runs, hasty, failed, restarted, lost);
   for (const auto& [cause, count] : causes) std::cout << fmt::format(" {}:{}", static_cast<int>(cause), count);
   std::cout << '\n';
   bool enough = runs < 1000 || varied(causes, restarted, lost, runs);

@@ -27,20 +27,45 @@ void Cluster::connect(int number) {
     Node& host = node(number);
     if (of != host.incarnation() || !host.agent_runs()) return;
     bool linked = !host.up.cut && !host.down.cut;
-    if (linked && !parted_) return open(number);
+    if (linked && !parted_) {
+      latest_[number] = open(number);
+      return host.tell(run::LinkUp{});
+    }
     host.later(linked ? 1ms : 1s, [&host, of, linked] {
       if (of == host.incarnation()) host.tell(run::LinkDown{"cannot connect", {}, linked});
     });
   });
 }
 
-void Cluster::open(int number) {
+run::AgentId Cluster::open(int number) {
   Node& from = node(number);
   run::AgentId id{++last_connection_};
   connections_.emplace(
       id, Connection{number, std::make_shared<Pipe>(agenda_, from.up), std::make_shared<Pipe>(agenda_, from.down)});
-  latest_[number] = id;
-  from.tell(run::LinkUp{});
+  return id;
+}
+
+/// One attempt at a time, whose first packet is sent again after a second.
+void Cluster::ask(int number, const run::Heartbeat& heartbeat) {
+  if (!asking_.insert(number).second) return;
+  const int of = node(number).incarnation();
+  try_to_ask(number, of, heartbeat);
+  agenda_.after(1s, [this, number, of, heartbeat] { try_to_ask(number, of, heartbeat); });
+  agenda_.after(2s, [this, number] { asking_.erase(number); });
+}
+
+void Cluster::try_to_ask(int number, int of, const run::Heartbeat& heartbeat) {
+  Node& host = node(number);
+  const bool asks = asking_.contains(number) && of == host.incarnation() && host.agent_runs();
+  if (!asks || parted_ || host.up.cut || host.down.cut) return;
+  agenda_.after(2 * (host.up.delay + host.down.delay), [this, number, heartbeat] {
+    if (!asking_.erase(number)) return;
+    auto id = open(number);
+    connections_.at(id).aside = true;
+    auto sent = heartbeat;
+    sent.sent = node(number).clock();
+    connections_.at(id).up->send([this, id, sent] { receive(id, sent); });
+  });
 }
 
 void Cluster::send(int number, const run::AgentMessage& message) {
@@ -76,18 +101,17 @@ void Cluster::close_by_agent(run::AgentId id, const std::string& reason) {
 void Cluster::close_by_coordinator(run::AgentId id) {
   auto& connection = connections_.at(id);
   if (!std::exchange(connection.coordinator_open, false)) return;
-  connection.down->send([this, id] {
-    auto& to = connections_.at(id);
-    if (std::exchange(to.agent_open, false)) node(to.node).tell(run::LinkDown{"closed", {}});
-  });
+  connection.down->send([this, id] { end_for_agent(id, "closed"); });
 }
 
 /// The agent has sent into a connection that the coordinator's machine does not know any more: a reset comes back.
 void Cluster::lose_agent_end(run::AgentId id) {
-  connections_.at(id).down->send([this, id] {
-    auto& to = connections_.at(id);
-    if (std::exchange(to.agent_open, false)) node(to.node).tell(run::LinkDown{"reset", {}});
-  });
+  connections_.at(id).down->send([this, id] { end_for_agent(id, "reset"); });
+}
+
+void Cluster::end_for_agent(run::AgentId id, const char* reason) {
+  auto& to = connections_.at(id);
+  if (std::exchange(to.agent_open, false) && !to.aside) node(to.node).tell(run::LinkDown{reason, {}});
 }
 
 void Cluster::lose_coordinator_end(run::AgentId id) {
@@ -98,12 +122,12 @@ void Cluster::lose_coordinator_end(run::AgentId id) {
   });
 }
 
-void Cluster::heal(int number) {
+void Cluster::heal(int number, Duration longest_pause) {
   node(number).up.cut = node(number).down.cut = false;
   for (auto& [id, connection] : connections_) {
     if (connection.node != number) continue;
-    connection.up->retry();
-    connection.down->retry();
+    connection.up->retry(random_.up_to(longest_pause));
+    connection.down->retry(random_.up_to(longest_pause));
   }
 }
 

@@ -17,11 +17,12 @@ constexpr Duration kThawGrace = 500ms;     // a heartbeat, a reset's way back, a
 
 }  // namespace
 
-Node::Node(Agenda& agenda, Random& random, NodeWorld& world, int number, run::Hello hello)
+Node::Node(Agenda& agenda, Random& random, NodeWorld& world, int number, run::AgentPolicy policy, run::Hello hello)
     : agenda_(agenda),
       random_(random),
       world_(world),
       number_(number),
+      policy_(policy),
       hello_(std::move(hello)),
       clock_ahead_(random.up_to(1000h)),
       drift_millionths_(random.between(-50, 50)) {
@@ -39,8 +40,10 @@ Instant Node::clock() const {
 void Node::start_agent() {
   if (agent_ || !powered_) return;
   ++incarnation_;
+  agent_backlog_.clear();
+  agent_stopped_ = false;
   hello_.instance = fmt::format("{}.{}", number_, incarnation_);
-  agent_ = std::make_unique<run::Agent>(run::AgentPolicy{}, hello_);
+  agent_ = std::make_unique<run::Agent>(policy_, hello_);
   world_.connect(number_);
 }
 
@@ -54,13 +57,24 @@ void Node::later(Duration delay, std::function<void()> what) {
 }
 
 void Node::tell(run::AgentEvent event) {
-  here([this, event = std::move(event), mine = incarnation_]() mutable {
-    if (!agent_ || mine != incarnation_) return;
+  by_agent([this, event = std::move(event)]() mutable {
     std::visit([this](auto& happened) { happened.at = clock(); }, event);
     for (const auto& action : agent_->handle(event)) {
       if (agent_) carry_out(action);
     }
   });
+}
+
+void Node::by_agent(std::function<void()> what) {
+  here([this, what = std::move(what), mine = incarnation_] {
+    if (!agent_ || mine != incarnation_) return;
+    agent_stopped_ ? agent_backlog_.push_back(what) : what();
+  });
+}
+
+void Node::continue_agent() {
+  agent_stopped_ = false;
+  for (auto& what : std::exchange(agent_backlog_, {})) by_agent(std::move(what));
 }
 
 void Node::carry_out(const run::AgentAction& action) {
@@ -126,8 +140,11 @@ void Node::perform(const run::StartRanks& order) {
   auto folders_made = random_.up_to(disk);
   if (folders_made == Duration{}) return start(order);
   later(folders_made, [this, order, mine = ++starting_, of = incarnation_] {
-    if (mine == starting_ && of == incarnation_) tell(run::DeadlineReached{});  // as the agent's loop does
-    if (mine == starting_ && of == incarnation_) start(order);
+    if (of != incarnation_) return;
+    by_agent([this, order, mine] {
+      if (mine == starting_) tell(run::DeadlineReached{});  // as the agent's loop does
+      if (mine == starting_) start(order);
+    });
   });
 }
 

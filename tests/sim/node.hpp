@@ -30,6 +30,7 @@ class NodeWorld {
   virtual ~NodeWorld() = default;
   virtual void connect(int node) = 0;
   virtual void send(int node, const run::AgentMessage& message) = 0;
+  virtual void ask(int node, const run::Heartbeat& heartbeat) = 0;
   virtual void left(int node, const run::Leave& leave) = 0;
   virtual void spawned(int node, SimulatedRank& rank, const run::StartRanks& start) = 0;
   virtual void died(int node, const SimulatedRank& rank, run::ExitStatus status) = 0;
@@ -40,7 +41,7 @@ class NodeWorld {
 /// power cut.
 class Node {
  public:
-  Node(Agenda& agenda, Random& random, NodeWorld& world, int number, run::Hello hello);
+  Node(Agenda& agenda, Random& random, NodeWorld& world, int number, run::AgentPolicy policy, run::Hello hello);
 
   void start_agent();
   void kill_agent();  ///< kill -9: the keeper kills the ranks, the kernel closes the link
@@ -48,6 +49,10 @@ class Node {
   void restore_power() { powered_ = true; }
   void freeze();
   void thaw();
+  /// The agent's process alone, while ranks live on.
+  void stop_agent() { agent_stopped_ = true; }
+  void continue_agent();
+  [[nodiscard]] bool agent_stopped() const { return agent_stopped_; }
   void kill_rank(std::size_t index);
   /// A rank ends by itself, after `cleanup` when it raises.
   void end_rank(SimulatedRank& rank, run::ExitStatus status);
@@ -58,6 +63,8 @@ class Node {
   /// On this machine: later when it is frozen, never when its power is cut.
   void here(std::function<void()> what);
   void later(Duration delay, std::function<void()> what);
+  /// By the agent's process: later when that is stopped, never when it has ended meanwhile.
+  void by_agent(std::function<void()> what);
 
   /// Something happened on this node: for the agent that runs now, if it still does then.
   void say(Duration delay, run::AgentMessage message);
@@ -87,6 +94,7 @@ class Node {
   void act(const run::Send& action) { world_.send(number_, action.message); }
   void act(const run::Perform& action);
   void act(const run::Connect&) { world_.connect(number_); }
+  void act(const run::Ask& action) { world_.ask(number_, action.heartbeat); }
   void act(const run::Leave& action);
   void act(const run::SetDeadline& action);
   void act(const run::ClearDeadline&) { ++deadline_; }
@@ -114,6 +122,7 @@ class Node {
   Random& random_;
   NodeWorld& world_;
   int number_;
+  run::AgentPolicy policy_;
   run::Hello hello_;
   Duration clock_ahead_;
   int drift_millionths_;
@@ -123,6 +132,8 @@ class Node {
   int probe_ = 0;
   bool powered_ = true;
   bool frozen_ = false;
+  bool agent_stopped_ = false;
+  std::vector<std::function<void()>> agent_backlog_;  // meanwhile
   Instant frozen_at_{};
   Instant thawed_at_{};
   std::vector<std::function<void()>> backlog_;  // while frozen

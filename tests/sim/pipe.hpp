@@ -24,9 +24,13 @@ class Pipe : public std::enable_shared_from_this<Pipe> {
     waiting_.push_back({last_, std::move(arrive)});
     agenda_.at(last_, [self = shared_from_this()] { self->pump(); });
   }
-  /// The path is open again.
-  void retry() {
-    agenda_.after(path_.delay, [self = shared_from_this()] { self->pump(); });
+  /// Nothing of it arrives any more, as where a firewall has forgotten it.
+  void die() { next_try_ = Instant::max(); }
+  /// The path is open again, and TCP sends again what it has lost after this time: what comes later waits as well.
+  void retry(Duration pause) {
+    if (next_try_ == Instant::max()) return;
+    next_try_ = agenda_.now() + pause + path_.delay;
+    agenda_.at(next_try_, [self = shared_from_this()] { self->pump(); });
   }
 
  private:
@@ -36,7 +40,7 @@ class Pipe : public std::enable_shared_from_this<Pipe> {
   };
 
   void pump() {
-    while (!path_.cut && !waiting_.empty() && waiting_.front().due <= agenda_.now()) {
+    while (!path_.cut && agenda_.now() >= next_try_ && !waiting_.empty() && waiting_.front().due <= agenda_.now()) {
       auto message = std::move(waiting_.front());
       waiting_.pop_front();
       message.arrive();
@@ -47,6 +51,7 @@ class Pipe : public std::enable_shared_from_this<Pipe> {
   const Path& path_;
   std::deque<Message> waiting_;
   Instant last_{};
+  Instant next_try_{};
 };
 
 }  // namespace taas::sim

@@ -7,6 +7,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr Duration kToBeAsked = 4s;  // of an agent's patience, for other stalls, a connection and the answer
+
+void set_node_timeout(Settings& settings, Duration timeout) {
+  settings.policy.lost_after = timeout;
+  settings.agent.lost_after = timeout;
+}
+
 void draw_sizes(Random& random, Settings& settings) {
   auto& policy = settings.policy;
   int nodes = random.between(1, 6);
@@ -38,7 +45,7 @@ void draw_patience(Random& random, Settings& settings) {
 
 void draw_slowness(Random& random, Settings& settings) {
   if (random.chance(30)) settings.stalls = random.between(1, 3);
-  settings.longest_stall = random.chance(70) ? kHarmlessStall : Duration(8s);
+  settings.longest_stall = random.chance(70) ? kHarmlessStall : settings.policy.lost_after + 5500ms;
   constexpr Duration kDisks[]{0s, 20ms, 5s};
   settings.disk = kDisks[random.between(0, 2)];
   settings.long_words = random.chance(30) ? 50 : 0;
@@ -47,6 +54,7 @@ void draw_slowness(Random& random, Settings& settings) {
 Settings draw_settings(Random& random) {
   Settings settings;
   settings.policy.version = "1.0";
+  set_node_timeout(settings, random.chance(50) ? 30s : 2500ms);
   draw_sizes(random, settings);
   draw_patience(random, settings);
   draw_data(random, settings);
@@ -63,7 +71,8 @@ Settings draw_settings(Random& random) {
   settings.ordered = random.chance(75);
   settings.host_starter = settings.ordered && random.chance(60);
   settings.longest_start = random.chance(80) ? Duration(2s) : Duration(40s);
-  settings.work = random.up_to(20s) + 500ms;
+  settings.work = random.up_to(2 * settings.policy.lost_after + 15s) + 500ms;
+  settings.suspension = random.chance(10);
   constexpr int kSignals[]{SIGINT, SIGTERM, SIGHUP};
   if (random.chance(15)) settings.user_signal = kSignals[random.between(0, 2)];
   if (random.chance(15)) {
@@ -72,6 +81,8 @@ Settings draw_settings(Random& random) {
   }
   return settings;
 }
+
+Duration Settings::harmless() const { return agent.fence_after() - kToBeAsked; }
 
 Settings plain_settings(int nodes, int ranks_a_node) {
   Settings settings;

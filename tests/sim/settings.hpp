@@ -13,6 +13,7 @@ constexpr Duration kHarmlessStall = std::chrono::milliseconds(1000);
 /// What kind of world a simulated run takes place in.
 struct Settings {
   run::CoordinatorPolicy policy;
+  run::AgentPolicy agent;    ///< of every node
   int nodes = 1;             ///< machines, spares included
   int data_nodes = 0;        ///< CPU machines beside them
   bool ordered = true;       ///< nodes have a place in a list
@@ -31,7 +32,10 @@ struct Settings {
   Duration work{};           ///< of a generation that is let live
   bool calm = false;         ///< all ranks join, and heed signals at once
   int user_signal = 0;       ///< sent at some moment; 0: none
+  bool suspension = false;   ///< everything is stopped at some moment, and continued later
 
+  /// So long a network may be cut, or the coordinator stand still, without a node being lost.
+  [[nodiscard]] Duration harmless() const;
   [[nodiscard]] int machines() const { return nodes + data_nodes; }
 };
 

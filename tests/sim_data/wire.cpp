@@ -86,8 +86,8 @@ void World::heard(WorkerIndex index) {
   ++back.silence;
   if (!back.connected) return;
   if (!back.machine->alive() || back.machine->life() != back.peer) return lose(index);  // its machine resets the link
-  back.pipes.down->retry();
-  back.pipes.up->retry();
+  back.pipes.down->retry({});
+  back.pipes.up->retry({});
 }
 
 }  // namespace taas::sim_data

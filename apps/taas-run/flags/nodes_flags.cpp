@@ -38,7 +38,7 @@ constexpr Flag kNodesFlags[] = {
     {"token-file", 0, "FILE", "Secret of nodes that join with --rdzv-endpoint or --node-rank (default: $TAAS_TOKEN)",
      [](auto& options, const auto& values) { return store_filled(options.nodes.token_file, values.back()); },
      Origin::kOwn},
-    {"node-timeout", 0, "SECONDS", "A node that is silent for so long is given up (default: 2.5)",
+    {"node-timeout", 0, "SECONDS", "A node that is silent for so long is given up (default: 30)",
      [](auto& options, const auto& values) { return store_node_timeout(options, values.back()); }, Origin::kOwn},
     {"join-timeout", 0, "SECONDS", "How long the least number of nodes is waited for (default: 600)",
      [](auto& options, const auto& values) { return store(options.nodes.join_timeout, read_seconds(values.back())); },

@@ -17,7 +17,7 @@ struct NodesOptions {
   int spares = 0;                       ///< nodes that stand by for a lost one
   std::string interface;                ///< --interface; empty: the addresses that answer are found out
   std::optional<std::string> token_file;
-  std::chrono::milliseconds node_timeout{2500};    ///< a node that is silent for so long is given up
+  std::chrono::milliseconds node_timeout{30000};   ///< a node that is silent for so long is given up
   std::chrono::milliseconds join_timeout{600000};  ///< for enough nodes to be there
   std::chrono::milliseconds elastic_wait{30000};   ///< for more than the least, while hosts are missing
   std::optional<bool> is_host;                     ///< --rdzv-conf is_host: this node coordinates

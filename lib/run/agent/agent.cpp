@@ -7,6 +7,8 @@
 namespace taas::run {
 namespace {
 
+constexpr Duration kStandstill = std::chrono::seconds(1);  // a deadline that is so late has not been looked for
+
 bool asks_to_end(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT; }
 
 }  // namespace
@@ -19,8 +21,10 @@ std::vector<AgentAction> Agent::handle(const AgentEvent& event) {
   if (phase_ == Phase::kLeft) return {};
   now_ = std::max(now_, instant_of(event));
   if (const auto* said = std::get_if<CoordinatorSaid>(&event)) {
-    if (const auto* echo = std::get_if<HeartbeatEcho>(&said->message)) heartbeats_.on(*echo);
+    if (const auto* echo = std::get_if<HeartbeatEcho>(&said->message)) heartbeats_.on(*echo, said->aside);
   }
+  const bool stood_still = announced_ && now_ - *announced_ >= kStandstill && !policy_.in_process;
+  if (stood_still && !generation_.is_starting()) heartbeats_.wake(*announced_, now_);
   if (!std::holds_alternative<LinkUp>(event)) check_fence();
   std::visit([this](const auto& happened) { on(happened); }, event);
   announce_deadline();
@@ -61,10 +65,19 @@ void Agent::check_fence() {
   if (now_ >= heartbeats_.fence_at()) fence();
 }
 
+void Agent::beat() {
+  auto heartbeat = heartbeats_.beat(now_);
+  send(heartbeat);
+  if (!heartbeats_.take_ask(now_)) return;
+  heartbeat.instance = hello_.instance;
+  actions_.emplace_back(Ask{std::move(heartbeat)});
+}
+
 /// The coordinator is lost, or has given this node up, or will: its ranks must be dead before it starts others.
 void Agent::fence() {
   generation_.forget_next();
   heartbeats_.stop();
+  held_.clear();
   phase_ = Phase::kFencing;
   generation_.lives() ? kill() : connect();
 }
@@ -107,10 +120,18 @@ void Agent::on(const DeadlineReached& /*event*/) {
   if (auto why = search_.take_failure(now_); !why.empty()) leave(1, std::move(why));
 }
 
-/// Only a connected agent obeys: what comes later belongs to a link that it has given up.
+/// Only a connected agent obeys: what comes later belongs to a link that it has given up. So may what has waited while
+/// this process did not run, until the coordinator has answered again.
 void Agent::on(const CoordinatorSaid& event) {
   if (phase_ != Phase::kConnected) return;
-  std::visit([this](const auto& message) { on_message(message); }, event.message);
+  const bool always =
+      std::holds_alternative<HeartbeatEcho>(event.message) || std::holds_alternative<Dismissed>(event.message);
+  if (heartbeats_.is_waking() && !always) return held_.push_back(event.message);
+  obey(event.message);
+  if (heartbeats_.is_waking()) return;
+  for (const auto& message : std::exchange(held_, {})) {
+    if (phase_ == Phase::kConnected) obey(message);
+  }
 }
 
 void Agent::on_message(const ProbeAddresses& message) {
@@ -135,6 +156,8 @@ void Agent::end(Generation generation, const CoordinatorMessage& message) {
 
 void Agent::on(const NodeSaid& event) {
   if (const auto* gone = std::get_if<GenerationGone>(&event.message)) return on_gone(gone->generation, event.message);
+  if (const auto* spawned = std::get_if<RankSpawned>(&event.message)) generation_.spawned(spawned->generation);
+  if (const auto* failed = std::get_if<RankSpawnFailed>(&event.message)) generation_.spawns_no_more(failed->generation);
   tell(event.message);
 }
 

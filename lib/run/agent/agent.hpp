@@ -39,6 +39,9 @@ class Agent {
   void on(const DeadlineReached&);
 
   // What the coordinator says: one overload a message that is more than carried out.
+  void obey(const CoordinatorMessage& message) {
+    std::visit([this](const auto& said) { on_message(said); }, message);
+  }
   template <class Message>
   void on_message(const Message& message) {
     execute(message);
@@ -63,7 +66,7 @@ class Agent {
   void kill() { execute(generation_.kill(now_)); }
   void connect();
   void leave(int exit_code, std::string reason);
-  void beat() { send(heartbeats_.beat(now_)); }
+  void beat();
   void announce_deadline();
   [[nodiscard]] std::optional<Instant> next_deadline() const;
 
@@ -77,6 +80,7 @@ class Agent {
   CoordinatorSearch search_;
   Heartbeats heartbeats_;
   NodeGeneration generation_;
+  std::vector<CoordinatorMessage> held_;
   int probe_ = 0;  // the last one asked for
   int last_signal_ = 0;
   Instant last_signal_at_{};

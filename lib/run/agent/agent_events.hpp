@@ -11,11 +11,13 @@
 
 namespace taas::run {
 
-/// The agent's patience. fence_after must be well below CoordinatorPolicy::lost_after: then the ranks of a node that
+/// The agent's patience. fence_after() is well below CoordinatorPolicy::lost_after: then the ranks of a node that
 /// was given up are dead before the next generation starts elsewhere, without synchronised clocks.
 struct AgentPolicy {
   Duration heartbeat_interval = std::chrono::milliseconds(250);
-  Duration fence_after = std::chrono::milliseconds(1500);  ///< since the last answered heartbeat was *sent*
+  Duration lost_after = std::chrono::seconds(30);  ///< as in CoordinatorPolicy
+  /// Since the last answered heartbeat was *sent*.
+  [[nodiscard]] Duration fence_after() const { return lost_after * 6 / 10; }
   Duration rejoin_for = std::chrono::seconds(60);   ///< how long a lost coordinator is looked for; then the agent ends
   Duration connect_for = std::chrono::seconds(60);  ///< the same before it was ever reached
   bool coordinator_first = false;  ///< it was there before this agent: where nobody listens, the run is over
@@ -37,6 +39,7 @@ struct LinkDown {
 struct CoordinatorSaid {
   CoordinatorMessage message;
   Instant at;
+  bool aside = false;  ///< not over the link, but in answer to Ask
 };
 /// Something happened on this node that is told as it is: Ready, Refused, AddressesReached, Output, Remark, and the
 /// events of ranks, with instants of this node's clock.
@@ -70,6 +73,11 @@ struct Perform {
 };
 /// Connect (again).
 struct Connect {};
+/// The link is silent. The coordinator is to hear this over a connection of its own, since TCP may send again what it
+/// has lost only after as long again as the network was cut; and the answer, too.
+struct Ask {
+  Heartbeat heartbeat;
+};
 /// The agent's work is over; nothing of the run lives on this node.
 struct Leave {
   int exit_code;
@@ -81,6 +89,6 @@ struct TellHere {
   std::string text;
 };
 
-using AgentAction = std::variant<Send, Perform, Connect, Leave, SetDeadline, ClearDeadline, Notify, TellHere>;
+using AgentAction = std::variant<Send, Perform, Connect, Ask, Leave, SetDeadline, ClearDeadline, Notify, TellHere>;
 
 }  // namespace taas::run

@@ -9,6 +9,12 @@ constexpr auto kAgentKillInterval = std::chrono::seconds(1);
 
 }  // namespace
 
+void NodeGeneration::begin(const StartRanks& order) {
+  living_ = latest_ = order.generation;
+  unborn_ = 0;
+  for (const auto& share : order.shares) unborn_ += share.local_world_size;
+}
+
 std::optional<CoordinatorMessage> NodeGeneration::start(const StartRanks& order, Instant now) {
   bool newer = order.generation > latest_ && (!next_ || order.generation > next_->generation);
   if (!newer) return std::nullopt;

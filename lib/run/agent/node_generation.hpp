@@ -11,6 +11,8 @@ class NodeGeneration {
  public:
   [[nodiscard]] bool lives() const { return living_.has_value(); }
   [[nodiscard]] bool lives(Generation generation) const { return living_ == generation; }
+  /// Ranks will come that are not there yet.
+  [[nodiscard]] bool is_starting() const { return (lives() && unborn_ > 0) || next_.has_value(); }
 
   /// What has to be done first to start these ranks: start them, or kill those that live; nothing if they are not
   /// newer than what was started before.
@@ -19,6 +21,10 @@ class NodeGeneration {
   KillGeneration kill(Instant now);
   bool take_due_kill(Instant now) { return take_due(kill_at_, now) && lives(); }
   [[nodiscard]] std::optional<Instant> next_kill() const { return kill_at_; }
+  /// One more of its ranks runs.
+  void spawned(Generation generation) { unborn_ -= lives(generation) ? 1 : 0; }
+  /// The others of its ranks will not.
+  void spawns_no_more(Generation generation) { unborn_ = lives(generation) ? 0 : unborn_; }
   /// Nothing of it lives. Returns false if it was not the one that did.
   bool end(Generation generation);
 
@@ -29,9 +35,10 @@ class NodeGeneration {
   std::optional<StartRanks> begin_next();
 
  private:
-  void begin(const StartRanks& order) { living_ = latest_ = order.generation; }
+  void begin(const StartRanks& order);
 
   std::optional<Generation> living_;  // has been started, and is not known to be gone
+  int unborn_ = 0;                    // of its ranks
   Generation latest_{-1};             // that was ever started here
   std::optional<StartRanks> next_;    // when the living one is gone
   std::optional<Instant> kill_at_;

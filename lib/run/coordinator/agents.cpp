@@ -18,6 +18,13 @@ void Agents::on(AgentId agent, const Heartbeat& message) {
   send(agent, HeartbeatEcho{message.number, message.sent, decisions_.now()});
 }
 
+void Agents::answer_aside(AgentId connection, const Heartbeat& message) {
+  const auto agent = connected(message.instance);
+  if (!agent) return;
+  silence_.on_sign_of_life_aside(*agent, decisions_.now());
+  decisions_.emit(Tell{connection, HeartbeatEcho{message.number, message.sent, decisions_.now()}});
+}
+
 void Agents::ready(AgentId agent, const Ready& message) {
   auto& known = known_.at(agent);
   known.store_port = message.store_port;

@@ -32,6 +32,8 @@ class Agents {
 
   void add(AgentId agent, const Hello& hello);
   void on(AgentId agent, const Heartbeat& message);
+  /// From an agent whose link is silent, over a connection that is no agent's: is answered there.
+  void answer_aside(AgentId connection, const Heartbeat& message);
   /// It is prepared for ranks.
   void ready(AgentId agent, const Ready& message);
   KnownAgent remove(AgentId agent);

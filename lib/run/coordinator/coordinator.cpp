@@ -10,6 +10,7 @@
 namespace taas::run {
 namespace {
 
+constexpr auto kFarewellPatience = std::chrono::seconds(10);  // for agents that have not answered how the run ended
 constexpr const char* kConnectedAgain =
     "it lost its connection; where a network stalls or answers late, --node-timeout has to be larger";
 
@@ -74,12 +75,13 @@ void Coordinator::on(const Event& event) {
 void Coordinator::on_deadline() {
   auto now = decisions_.now();
   announced_.reset();
+  if (members_.waits_for_silent()) supervisor_.give_up_later(now);
   if (supervisor_deadline_ && *supervisor_deadline_ <= now) {
     supervisor_deadline_.reset();
     decisions_.report(DeadlineReached{now});
     supervise();
   }
-  lose_the_silent();
+  look_for_silence();
   gathering_.expire(now);
   gathering_.advance();
   supervise();
@@ -144,9 +146,11 @@ void Coordinator::on(const HostFailed& event) {
 }
 
 void Coordinator::on(const AgentSaid& event) {
+  if (const auto* asks = asks_aside(event.message)) return agents_.answer_aside(event.agent, *asks);
   if (!agents_.contains(event.agent)) return;
   agents_.silence().on_sign_of_life(event.agent, decisions_.now());
   std::visit([&](const auto& message) { on(event.agent, message); }, event.message);
+  tell_returned();
 }
 
 void Coordinator::on(AgentId agent, const Ready& message) {
@@ -242,13 +246,21 @@ void Coordinator::on(const AgentLeft& event) {
 
 void Coordinator::on(const CoordinatorStalled& event) {
   if (agents_.empty() || policy_.in_process) return;
+  supervisor_.postpone_deadlines(event.lasted);
   if (!agents_.silence().excuse(event.lasted, decisions_.now())) return;
   decisions_.notify(fmt::format("the coordinator did not run for {:.1f} s: was its machine busy or suspended?",
                                 seconds(event.lasted)));
 }
 
-void Coordinator::lose_the_silent() {
-  for (AgentId agent : agents_.silence().expire(decisions_.now())) {
+void Coordinator::look_for_silence() {
+  const auto found = agents_.silence().check(decisions_.now());
+  tell_returned();
+  if (!found.silent.empty()) {
+    decisions_.report(NodesSilent{nodes_of(found.silent), names_of(found.silent), decisions_.now() - found.silence,
+                                  policy_.lost_after, decisions_.now()});
+    supervise();
+  }
+  for (AgentId agent : found.lost) {
     if (decisions_.finished()) return;
     if (!agents_.contains(agent)) continue;
     auto loss = agents_.silence().loss_of_silent(agent, decisions_.now());
@@ -256,6 +268,27 @@ void Coordinator::lose_the_silent() {
     lose(agent, std::move(loss));
     supervise();
   }
+}
+
+/// Of standing-by ones it is -1.
+std::vector<NodeIndex> Coordinator::nodes_of(const std::vector<AgentId>& agents) const {
+  std::vector<NodeIndex> nodes;
+  for (AgentId agent : agents) {
+    nodes.push_back(members_.contains(agent) ? members_.first_node_of(agent) : NodeIndex{-1});
+  }
+  return nodes;
+}
+
+std::vector<std::string> Coordinator::names_of(const std::vector<AgentId>& agents) const {
+  std::vector<std::string> names;
+  for (AgentId agent : agents) names.push_back(name_of(agents_.at(agent).hello));
+  return names;
+}
+
+void Coordinator::tell_returned() {
+  const auto [agents, silence] = agents_.silence().take_returned();
+  if (agents.empty()) return;
+  decisions_.report(NodesAnswer{nodes_of(agents), names_of(agents), silence, decisions_.now()});
 }
 
 void Coordinator::lose(AgentId agent, AgentLoss loss) {
@@ -340,10 +373,10 @@ void Coordinator::execute(const Finish& decided) {
   decisions_.emit(Action(decided));
 }
 
-/// An agent whose link stalls just now hears nothing of the end. It gives the link up before it would be given up, and
-/// comes again: it must not find nobody, and call a run a failure that has ended well.
+/// An agent whose link stalls just now hears nothing of the end. It asks over another connection, or gives the link up
+/// and comes again: it must not find nobody, and call a run a failure that has ended well.
 void Coordinator::await_answers() {
-  part_at_ = decisions_.now() + policy_.lost_after;
+  part_at_ = decisions_.now() + kFarewellPatience;
   agents_.all_have_answered() ? decisions_.part() : decisions_.emit(AwaitAnswers{part_at_});
 }
 
@@ -353,6 +386,8 @@ void Coordinator::see_off(const CoordinatorEvent& event) {
   }
   if (const auto* said = std::get_if<AgentSaid>(&event)) {
     if (const auto* goodbye = std::get_if<Goodbye>(&said->message)) agents_.on(said->agent, *goodbye);
+    const auto* asks = asks_aside(said->message);
+    if (asks != nullptr && agents_.connected(asks->instance)) decisions_.emit(Tell{said->agent, farewell_});
   }
   if (const auto* gone = std::get_if<AgentLeft>(&event)) agents_.left(gone->agent);
   const auto* happened = std::get_if<Event>(&event);

@@ -102,7 +102,10 @@ class Coordinator {
   void let_go(AgentId agent, int signal);
   void lose(AgentId agent, AgentLoss loss);
   void lose_member(AgentId agent, const Hello& hello, const AgentLoss& loss, Blame blame);
-  void lose_the_silent();
+  void look_for_silence();
+  void tell_returned();
+  [[nodiscard]] std::vector<NodeIndex> nodes_of(const std::vector<AgentId>& agents) const;
+  [[nodiscard]] std::vector<std::string> names_of(const std::vector<AgentId>& agents) const;
   void start_lost_hosts();
   void on_changed_machines();
 

@@ -125,6 +125,13 @@ void Members::lose(AgentId agent, const std::string& hostname, const AgentLoss& 
   }
 }
 
+bool Members::waits_for_silent() const {
+  return std::any_of(members_.begin(), members_.end(), [this](const auto& entry) {
+    const auto& [agent, member] = entry;
+    return !member.gone && (member.gone_at || agents_.silence().is_silent(agent));
+  });
+}
+
 void Members::check_gone() {
   bool all = true;
   check_gone_at_.reset();

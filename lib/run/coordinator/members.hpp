@@ -61,6 +61,8 @@ class Members {
   void lose(AgentId agent, const std::string& hostname, const AgentLoss& loss, bool replaceable);
   /// The generation is gone when every agent has said so, or cannot have a living rank any more.
   void check_gone();
+  /// Whether something of the generation may live on a node that does not answer, or was lost.
+  [[nodiscard]] bool waits_for_silent() const;
   [[nodiscard]] std::optional<Instant> next_check() const { return check_gone_at_; }
 
  private:

@@ -20,7 +20,7 @@ struct CoordinatorPolicy {
   std::vector<std::string> host_names;  ///< by order, for messages; empty: not known beforehand
   std::string launch;                   ///< Welcome::run
   std::string version;  ///< of taas-run; agents of another one are dismissed with a line that names both
-  Duration lost_after = std::chrono::milliseconds(2500);   ///< without a heartbeat
+  Duration lost_after = std::chrono::seconds(30);          ///< without a heartbeat
   Duration closed_grace = std::chrono::milliseconds(500);  ///< between an agent's closed link and a new generation
   Duration gather_timeout = std::chrono::seconds(600);     ///< for enough nodes to be there
   Duration elastic_wait = std::chrono::seconds(30);        ///< for more than min_nodes while hosts are missing

@@ -167,10 +167,25 @@ struct NodeLeaves {
   int signal = 0;    ///< that its agent was told with
   Instant at;
 };
+/// The links of these nodes have carried nothing for some seconds. Nothing is done about it until they count as lost.
+struct NodesSilent {
+  std::vector<NodeIndex> nodes;    ///< -1: one that stands by
+  std::vector<std::string> names;  ///< of their machines
+  Instant last_heard;              ///< the one that has been silent for longest, over its link
+  Duration lost_after;             ///< such a silence
+  Instant at;
+};
+/// They have been heard again.
+struct NodesAnswer {
+  std::vector<NodeIndex> nodes;  ///< this and the next as in NodesSilent
+  std::vector<std::string> names;
+  Duration silence;  ///< the longest
+  Instant at;
+};
 
 using Event = std::variant<RunStarted, RankSpawned, RankSpawnFailed, StoreReached, RankJoined, RankExited,
                            GenerationGone, SignalReceived, DeadlineReached, OutputSettled, NodesGathered, GatherFailed,
-                           NodeLost, NodeLeaves, RankLingers>;
+                           NodeLost, NodeLeaves, RankLingers, NodesSilent, NodesAnswer>;
 
 inline Instant instant_of(const Event& event) {
   return std::visit([](const auto& happened) { return happened.at; }, event);
@@ -295,6 +310,8 @@ BOOST_DESCRIBE_STRUCT(OutputSettled, (), (error, at, files))
 BOOST_DESCRIBE_STRUCT(NodesGathered, (), (world_size, node_of_rank, node_names, at))
 BOOST_DESCRIBE_STRUCT(GatherFailed, (), (summary, hint, exit_code, at))
 BOOST_DESCRIBE_STRUCT(NodeLeaves, (), (generation, node, name, signal, at))
+BOOST_DESCRIBE_STRUCT(NodesSilent, (), (nodes, names, last_heard, lost_after, at))
+BOOST_DESCRIBE_STRUCT(NodesAnswer, (), (nodes, names, silence, at))
 BOOST_DESCRIBE_STRUCT(NodeLost, (), (generation, node, name, reason, last_sign_of_life, replaceable, at))
 
 BOOST_DESCRIBE_ENUM(Cause, kSuccess, kExitCode, kException, kSignal, kOutOfMemory, kExecFailed, kHang, kStoreTimeout, kStopped,

@@ -10,6 +10,8 @@
 namespace taas::run {
 namespace {
 
+constexpr std::size_t kMostNamedNodes = 4;
+
 std::string list(const std::vector<Rank>& ranks) {
   std::vector<int> numbers;
   for (Rank rank : ranks) numbers.push_back(rank.value);
@@ -44,6 +46,17 @@ std::string name_node(NodeIndex node, const std::vector<std::string>& node_names
   auto index = static_cast<std::size_t>(node.value);
   bool named = index < node_names.size() && !node_names[index].empty();
   return named ? fmt::format("node {} ({})", node.value, node_names[index]) : fmt::format("node {}", node.value);
+}
+
+std::string name_nodes(const std::vector<NodeIndex>& nodes, const std::vector<std::string>& names) {
+  if (nodes.size() > kMostNamedNodes) return fmt::format("{} nodes", nodes.size());
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    auto text = fmt::format("node {}{}{}{}", nodes[i].value, names[i].empty() ? "" : " (", names[i],
+                            names[i].empty() ? "" : ")");
+    parts.push_back(nodes[i].value < 0 ? names[i] : std::move(text));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string name_ranks(const std::vector<Rank>& ranks, const std::vector<NodeIndex>& node_of_rank,

@@ -76,6 +76,7 @@ struct AddressesReached {
 struct Heartbeat {
   std::uint64_t number = 0;
   Instant sent;
+  std::string instance = {};  ///< Hello::instance, over a connection that nothing else is said on; else empty
 };
 /// One line of a rank's output that is shown on the console.
 struct OutputText {
@@ -124,6 +125,17 @@ using AgentMessage =
                  RankSpawned, RankSpawnFailed, StoreReached, RankJoined, RankTrained, RankExited, GenerationGone,
                  OutputSettled, DataProgress, DataPrepared, DataWork, DataWorkerEnded, LoaderPrepared, LoaderFailed,
                  Goodbye, RankLingers, AskWriters, WritersSeen>;
+
+/// The heartbeat of an agent whose link is silent, which comes over another connection; null: it is something else.
+inline const Heartbeat* asks_aside(const AgentMessage& message) {
+  const auto* heartbeat = std::get_if<Heartbeat>(&message);
+  return heartbeat != nullptr && !heartbeat->instance.empty() ? heartbeat : nullptr;
+}
+/// Whether it is of interest when the run is over: the agent has to know how, or has said that it does.
+inline bool counts_after_the_end(const AgentMessage& message) {
+  return std::holds_alternative<Hello>(message) || std::holds_alternative<Goodbye>(message) ||
+         asks_aside(message) != nullptr;
+}
 
 // Coordinator to agent.
 
@@ -226,7 +238,7 @@ BOOST_DESCRIBE_STRUCT(AskWriters, (), (generation, number))
 BOOST_DESCRIBE_STRUCT(WritersSeen, (), (number, well))
 BOOST_DESCRIBE_STRUCT(Refused, (), (message))
 BOOST_DESCRIBE_STRUCT(AddressesReached, (), (addresses, probe))
-BOOST_DESCRIBE_STRUCT(Heartbeat, (), (number, sent))
+BOOST_DESCRIBE_STRUCT(Heartbeat, (), (number, sent, instance))
 BOOST_DESCRIBE_STRUCT(OutputText, (), (rank, is_stderr, progress, text, at, open, raw))
 BOOST_DESCRIBE_STRUCT(Output, (), (lines))
 BOOST_DESCRIBE_STRUCT(Remark, (), (text))

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -28,6 +29,15 @@ class Deadlines {
   void set(Timer timer, Instant at) { due_[timer] = at; }
   void cancel(Timer timer) { due_.erase(timer); }
   void clear() { due_.clear(); }
+  /// To this instant, if it is set and earlier.
+  void postpone(Timer timer, Instant at) {
+    auto found = due_.find(timer);
+    if (found != due_.end()) found->second = std::max(found->second, at);
+  }
+  /// All by so much.
+  void postpone(Duration by) {
+    for (auto& [timer, at] : due_) at += by;
+  }
   [[nodiscard]] std::optional<Instant> earliest() const;
   [[nodiscard]] std::optional<Instant> due(Timer timer) const;
   /// Removes and returns the earliest that has come.

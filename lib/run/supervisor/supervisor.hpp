@@ -19,8 +19,14 @@ class Supervisor {
   Supervisor& operator=(const Supervisor&) = delete;
 
   std::vector<Action> handle(const Event& event);
+  /// A node does not answer: whether processes there were killed is not known before it does, or is lost.
+  void give_up_later(Instant now) { deadlines_.postpone(Timer::kGiveUp, now + kGiveUpAgain); }
+  /// Nothing ran for so long, which nobody's deadline is to suffer from.
+  void postpone_deadlines(Duration by) { deadlines_.postpone(by); }
 
  private:
+  static constexpr Duration kGiveUpAgain = std::chrono::seconds(5);
+
   enum class Phase {
     kIdle,
     kPausing,    ///< the next generation does not begin yet
@@ -44,6 +50,8 @@ class Supervisor {
   void on(const RankLingers&);
   void on(const NodeLost&);
   void on(const NodeLeaves&);
+  void on(const NodesSilent&) {}  // nothing is decided on these two
+  void on(const NodesAnswer&) {}
   void on(const GenerationGone&);
   void on(const SignalReceived&);
   void on(const DeadlineReached&);

@@ -45,10 +45,6 @@ std::string in_words(Duration since) {
   return fmt::format("{} min", std::chrono::duration_cast<std::chrono::minutes>(whole).count());
 }
 
-std::string node_with_host(NodeIndex node, const std::string& host) {
-  return host.empty() ? fmt::format("node {}", node.value) : fmt::format("node {} ({})", node.value, host);
-}
-
 }  // namespace
 
 std::string name_some(const std::vector<Rank>& ranks, const Policy& policy) {
@@ -110,11 +106,11 @@ std::string summarize_stop(int signal, Rank rank, const GenerationRecord& genera
 }
 
 std::string describe(const NodeLost& lost) {
-  return fmt::format("{} was lost: {}", node_with_host(lost.node, lost.name), lost.reason);
+  return fmt::format("{} was lost: {}", name_nodes({lost.node}, {lost.name}), lost.reason);
 }
 
 std::string describe(const NodeLeaves& leaving) {
-  return fmt::format("{} leaves the run: it was told to stop by {}", node_with_host(leaving.node, leaving.name),
+  return fmt::format("{} leaves the run: it was told to stop by {}", name_nodes({leaving.node}, {leaving.name}),
                      signal_name(leaving.signal));
 }
 

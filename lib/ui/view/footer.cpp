@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "run/events/words.hpp"
 #include "ui/text/utf8.hpp"
 
 namespace taas::ui {
@@ -31,6 +34,24 @@ void Footer::update(const run::Event& event) {
   }
   if (auto* gathered = std::get_if<run::NodesGathered>(&event)) {
     world_size_ = static_cast<std::size_t>(gathered->world_size);
+    silent_.clear();
+  }
+  update_silence(event);
+}
+
+void Footer::update_silence(const run::Event& event) {
+  if (const auto* silent = std::get_if<run::NodesSilent>(&event)) {
+    for (std::size_t i = 0; i < silent->nodes.size(); ++i) {
+      silent_.push_back({silent->nodes[i], silent->names[i], silent->last_heard, silent->lost_after});
+    }
+  }
+  if (const auto* lost = std::get_if<run::NodeLost>(&event)) {
+    std::erase_if(silent_, [&](const auto& one) { return one.node == lost->node; });
+  }
+  const auto* answer = std::get_if<run::NodesAnswer>(&event);
+  for (std::size_t i = 0; answer != nullptr && i < answer->nodes.size(); ++i) {
+    std::erase_if(silent_,
+                  [&](const auto& one) { return one.node == answer->nodes[i] && one.name == answer->names[i]; });
   }
 }
 
@@ -75,7 +96,24 @@ std::string Footer::status(Instant now) const {
                           world_size_ == 1 ? "rank" : "ranks");
   if (!joined_.empty()) text += fmt::format(", {} joined", joined_.size());
   if (restarts_ > 0) text += fmt::format(" | restart {} of {}", restarts_, max_restarts_);
-  return text;
+  return text + silence(now);
+}
+
+/// " | node 2 (hostc) has not answered for 4 s", and for how long the first one of several.
+std::string Footer::silence(Instant now) const {
+  std::vector<NodeIndex> nodes;
+  std::vector<std::string> names;
+  auto since = now;
+  for (const auto& one : silent_) {
+    const bool stands_by = one.node.value < 0;  // of which no loss is told
+    if (stands_by && now >= one.since + one.lost_after) continue;
+    nodes.push_back(one.node);
+    names.push_back(one.name);
+    since = std::min(since, one.since);
+  }
+  if (nodes.empty()) return "";
+  return fmt::format(" | {} {} not answered for {:.0f} s", run::name_nodes(nodes, names),
+                     nodes.size() == 1 ? "has" : "have", seconds(now - since));
 }
 
 }  // namespace taas::ui

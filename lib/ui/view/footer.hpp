@@ -25,6 +25,15 @@ class Footer {
   [[nodiscard]] std::vector<std::string> rows(Instant now, int columns) const;
 
  private:
+  struct SilentNode {
+    NodeIndex node;
+    std::string name;
+    Instant since;
+    Duration lost_after;
+  };
+
+  void update_silence(const run::Event& event);
+  [[nodiscard]] std::string silence(Instant now) const;
   [[nodiscard]] std::string status(Instant now) const;
 
   Instant run_start_;
@@ -34,6 +43,7 @@ class Footer {
   bool running_ = false;
   bool finished_ = false;
   int restarts_ = 0;
+  std::vector<SilentNode> silent_;
   std::set<Rank> up_;
   std::set<Rank> joined_;
   Rank progress_rank_{-1};

@@ -61,6 +61,21 @@ std::string describe(const run::Action& action) {
                     action);
 }
 
+Message words_of(const run::NodesSilent& event) {
+  const bool one = event.nodes.size() == 1;
+  auto text =
+      fmt::format("{} {} not answered for {:.0f} s; {} as lost after {:g} s without a sign of life",
+                  run::name_nodes(event.nodes, event.names), one ? "has" : "have", seconds(event.at - event.last_heard),
+                  one ? "it counts" : "they count", seconds(event.lost_after));
+  return {Message::Level::kWarning, std::move(text), event.at};
+}
+
+Message words_of(const run::NodesAnswer& event) {
+  auto text = fmt::format("{} {} again, after {:.1f} s", run::name_nodes(event.nodes, event.names),
+                          event.nodes.size() == 1 ? "answers" : "answer", seconds(event.silence));
+  return {Message::Level::kInfo, std::move(text), event.at};
+}
+
 Instant instant_of(const Event& event) {
   return std::visit(
       Overloaded{[](const OutputLine& line) { return line.at; }, [](const Message& message) { return message.at; },
@@ -114,6 +129,8 @@ std::vector<std::string> Narrator::tell_message(const Message& message) const {
 
 std::vector<std::string> Narrator::tell_event(const run::Event& event) {
   if (const auto* gathered = std::get_if<run::NodesGathered>(&event)) world_size_ = gathered->world_size;
+  if (const auto* silent = std::get_if<run::NodesSilent>(&event)) return tell_message(words_of(*silent));
+  if (const auto* answer = std::get_if<run::NodesAnswer>(&event)) return tell_message(words_of(*answer));
   return debug(now_, describe(event));
 }
 

@@ -49,15 +49,28 @@ std::string brief(const AgentAction& action) {
       Overloaded{[](const Send& a) { return "send " + brief(a.message); },
                  [](const Perform& a) { return "do " + brief(a.message); },
                  [](const Connect&) { return std::string("connect"); },
+                 [](const Ask& a) { return fmt::format("ask {} of {}", a.heartbeat.number, a.heartbeat.instance); },
                  [](const Leave& a) { return fmt::format("leave {} {}", a.exit_code, a.reason); },
                  [](const TellHere& a) { return "tell " + a.text; }, [](const auto&) { return std::string(); }},
       action);
 }
 
+AgentPolicy hasty() {
+  AgentPolicy policy;
+  policy.lost_after = 2500ms;
+  return policy;
+}
+
+Hello this_agent() {
+  Hello hello;
+  hello.instance = "this";
+  return hello;
+}
+
 /// One agent, driven by hand; deadlines are left out of what is returned.
 class Drive {
  public:
-  explicit Drive(AgentPolicy policy = {}) : agent_(policy, Hello{}) {}
+  explicit Drive(AgentPolicy policy = hasty()) : agent_(policy, this_agent()) {}
 
   Strings feed(const AgentEvent& event) {
     Strings decided;
@@ -162,18 +175,73 @@ TEST_CASE("an answer counts from when its heartbeat was sent") {
   agent.up(0);
   agent.start(0, 10);
   agent.deadline(250);
+  for (long when = 500; when < 1400; when += 250) agent.deadline(when);
   agent.echo(250, 1400);
-  CHECK(agent.deadline(1749) == Strings{"send heartbeat 3"});
+  CHECK(agent.deadline(1749) == Strings{"send heartbeat 7", "ask 7 of this"});
   CHECK(agent.deadline(1750) == Strings{"do kill 0"});
 }
 
-TEST_CASE("after a freeze nothing that waited is obeyed before the ranks are dead") {
+TEST_CASE("after a freeze nothing that waited is obeyed before the coordinator has answered") {
   Drive agent;
   agent.up(0);
   agent.start(0, 10);
-  CHECK(agent.start(1, 9000) == Strings{"do kill 0"});
+  agent.deadline(250);
+  agent.echo(250, 251);
+  CHECK(agent.start(1, 9000) == Strings{});
   CHECK(agent.echo(250, 9001) == Strings{});
-  CHECK(agent.gone(0, 9002) == Strings{"connect"});
+  CHECK(agent.deadline(9001) == Strings{"send heartbeat 3", "ask 3 of this"});
+  SECTION("which it does: all of them were stopped") {
+    CHECK(agent.echo(9001, 9100) == Strings{"do kill 0"});
+    CHECK(agent.gone(0, 9110) == Strings{"send gone 0", "do start 1"});
+  }
+  SECTION("and has given this node up") {
+    CHECK(agent.down(9010) == Strings{"do kill 0"});
+    CHECK(agent.gone(0, 9011) == Strings{"connect"});
+  }
+  SECTION("and does not") {
+    CHECK(agent.deadline(9999) == Strings{"send heartbeat 4"});
+    CHECK(agent.deadline(10499) == Strings{"send heartbeat 5", "ask 5 of this"});
+    CHECK(agent.deadline(10500) == Strings{"do kill 0"});
+  }
+  SECTION("but says that the run is over") {
+    CHECK(agent.hear(Dismissed{"", 0}, 9020) == Strings{"send goodbye", "do kill 0"});
+  }
+}
+
+TEST_CASE("after a freeze that began when the coordinator did not answer ranks are killed at once") {
+  Drive agent;
+  agent.up(0);
+  agent.start(0, 10);
+  for (long when = 250; when <= 1000; when += 250) agent.deadline(when);
+  CHECK(agent.deadline(9000) == Strings{"do kill 0"});
+}
+
+TEST_CASE("after a freeze ranks that were only being started are killed at once") {
+  Drive agent;
+  agent.up(0);
+  StartRanks order;
+  order.shares = {{NodeIndex{0}, Rank{0}, 1}};
+  agent.hear(order, 10);
+  SECTION("they were") { CHECK(agent.deadline(9000) == Strings{"do kill 0"}); }
+  SECTION("they run") {
+    agent.feed(NodeSaid{RankSpawned{Generation{0}, Rank{0}, 1, at_ms(20)}, at_ms(20)});
+    CHECK(agent.deadline(9000) == Strings{"send heartbeat 2", "ask 2 of this"});
+  }
+  SECTION("they do not") {
+    agent.feed(NodeSaid{RankSpawnFailed{Generation{0}, Rank{0}, 2, "no such file", at_ms(20)}, at_ms(20)});
+    CHECK(agent.deadline(9000) == Strings{"send heartbeat 2", "ask 2 of this"});
+  }
+}
+
+TEST_CASE("a coordinator that does not answer is asked over another connection") {
+  Drive agent;
+  agent.up(0);
+  agent.start(0, 10);
+  CHECK(agent.deadline(250) == Strings{"send heartbeat 2"});
+  CHECK(agent.deadline(500) == Strings{"send heartbeat 3", "ask 3 of this"});
+  agent.echo(500, 510);
+  CHECK(agent.deadline(750) == Strings{"send heartbeat 4"});
+  CHECK(agent.deadline(1749) == Strings{"send heartbeat 5", "ask 5 of this"});
 }
 
 TEST_CASE("a link that is gone is as bad as silence") {

@@ -32,6 +32,23 @@ TEST_CASE("a newer generation is started when nothing lives") {
   CHECK_FALSE(node.start(order(0), at_ms(0)).has_value());
 }
 
+TEST_CASE("a generation is starting until all of its ranks run, and while a newer one waits") {
+  NodeGeneration node;
+  auto two = order(0);
+  two.shares = {{NodeIndex{0}, Rank{0}, 2}};
+  node.start(two, at_ms(0));
+  node.spawned(Generation{0});
+  CHECK(node.is_starting());
+  node.spawned(Generation{0});
+  CHECK_FALSE(node.is_starting());
+  node.spawned(Generation{7});
+  node.start(order(1), at_ms(0));
+  CHECK(node.is_starting());
+  node.end(Generation{0});
+  node.begin_next();
+  CHECK_FALSE(node.is_starting());
+}
+
 TEST_CASE("a newer generation waits until the older one is gone, which is killed again and again") {
   NodeGeneration node;
   node.start(order(0), at_ms(0));

@@ -25,7 +25,7 @@ TEST_CASE("an agent that is dismissed is told why and forgotten") {
   parts.agents.dismiss(AgentId{0}, "a wrong version", 2);
   CHECK(parts.decided() == Strings{"0: dismissed 2 a wrong version"});
   CHECK(parts.agents.empty());
-  CHECK(parts.agents.silence().expire(at_ms(100000)).empty());
+  CHECK(parts.agents.silence().check(at_ms(100000)).lost.empty());
 }
 
 TEST_CASE("an agent that connects again is known by its process") {

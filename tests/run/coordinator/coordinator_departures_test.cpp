@@ -38,6 +38,47 @@ TEST_CASE("a silent node is given up, and without a replacement the run ends") {
   CHECK(run.said(0, OutputSettled{"", at_ms(2530)}, 2530) == Strings{"0: dismissed 1 ", "finish 1"});
 }
 
+TEST_CASE("a node whose link is silent is heard over another connection, and the user is told of both") {
+  auto wanted = policy(2, 2, 2);
+  wanted.lost_after = 30s;
+  Drive run(wanted);
+  run.gather(2);
+  const auto beat = [&](int agent, long when, const std::string& instance = {}) {
+    return run.said(agent, Heartbeat{1, at_ms(when), instance}, when);
+  };
+  beat(0, 2900);
+  run.deadline(3000);
+  CHECK(run.silent == std::vector{NodeIndex{1}});
+  CHECK(beat(9, 4000, "host1") == Strings{"9: echo"});
+  CHECK(run.silence == 0s);
+  CHECK(beat(9, 4100, "somebody") == Strings{});
+  CHECK(run.left(9, 4200) == Strings{});
+  SECTION("the link carries again") {
+    beat(1, 8000);
+    CHECK(run.silence == 8s);
+  }
+  SECTION("nothing more is heard") {
+    beat(0, 33000);
+    CHECK(run.deadline(33999) == Strings{});
+    CHECK(run.deadline(34000) == Strings{"drop 1"});
+  }
+}
+
+TEST_CASE("a node whose link is silent at the end is told how the run ended over another connection") {
+  Drive run(policy(1, 1, 1));
+  run.gather(1);
+  for (int rank : {0, 1}) run.exited(0, 0, rank, {}, 100);
+  run.gone(0, 0, 110);
+  CHECK(run.said(0, OutputSettled{"", at_ms(120)}, 120) == Strings{"0: dismissed 0 ", "finish 0"});
+  CHECK(run.said(9, Heartbeat{7, at_ms(2000), "host0"}, 2000) == Strings{"9: dismissed 0 "});
+  CHECK(run.said(9, Heartbeat{7, at_ms(2000), "somebody"}, 2000) == Strings{});
+  CHECK_FALSE(run.parted);
+  run.deadline(10119);
+  CHECK_FALSE(run.parted);
+  run.deadline(10120);
+  CHECK(run.parted);
+}
+
 TEST_CASE("an elastic run goes on with fewer nodes") {
   Drive run(policy(3, 2, 3));
   run.gather(3);

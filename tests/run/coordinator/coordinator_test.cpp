@@ -68,13 +68,13 @@ TEST_CASE("an agent whose link broke at the very end is told when it comes back"
   CHECK(run.parted);
 }
 
-TEST_CASE("an agent that does not answer is waited for as long as a silent node") {
+TEST_CASE("an agent that does not answer is waited for a few seconds") {
   Drive run(policy(2, 2, 2));
   end_well(run);
   run.said(0, Goodbye{}, 41);
-  run.deadline(2539);
+  run.deadline(10039);
   CHECK_FALSE(run.parted);
-  run.deadline(2540);
+  run.deadline(10040);
   CHECK(run.parted);
 }
 

@@ -29,8 +29,8 @@ TEST_CASE("who is not heard for too long is silent, and the check comes when the
   auto silence = two_agents();
   CHECK(silence.next_check() == at_ms(2500));
   silence.on_sign_of_life(kOther, at_ms(1000));
-  CHECK(silence.expire(at_ms(2499)).empty());
-  CHECK(silence.expire(at_ms(2500)) == std::vector{kOne});
+  CHECK(silence.check(at_ms(2499)).lost.empty());
+  CHECK(silence.check(at_ms(2500)).lost == std::vector{kOne});
   CHECK(silence.loss_of_silent(kOne, at_ms(2500)).reason == "no sign of life for 2.5 s");
   CHECK(silence.next_check() == at_ms(3500));
 }
@@ -41,13 +41,62 @@ TEST_CASE("an agent without a link is never silent") {
   CHECK_FALSE(silence.next_check().has_value());
   silence.on_sign_of_life(kOther, at_ms(0));
   silence.watch(kOther, at_ms(0));
-  CHECK(silence.expire(at_ms(9000)) == std::vector{kOther});
+  CHECK(silence.check(at_ms(9000)).lost == std::vector{kOther});
 }
 
 TEST_CASE("an agent that is forgotten is not waited for") {
   auto silence = two_agents();
   silence.forget(kOne);
-  CHECK(silence.expire(at_ms(2500)) == std::vector{kOther});
+  CHECK(silence.check(at_ms(2500)).lost == std::vector{kOther});
+}
+
+TEST_CASE("a silence is told after three seconds, once, and with it those that began a little later") {
+  Silence silence({30s, 500ms});
+  for (int number : {1, 2, 3}) {
+    silence.on_sign_of_life(AgentId{number}, at_ms(number * 100));
+    silence.watch(AgentId{number}, at_ms(number * 100));
+  }
+  CHECK(silence.next_check() == at_ms(3100));
+  auto found = silence.check(at_ms(3100));
+  CHECK(found.lost.empty());
+  CHECK(found.silent == std::vector{AgentId{1}, AgentId{2}, AgentId{3}});
+  CHECK(silence.next_check() == at_ms(30100));
+  silence.on_sign_of_life(AgentId{2}, at_ms(8000));
+  CHECK(silence.next_check() == at_ms(8500));
+  CHECK(silence.take_returned().agents.empty());
+  silence.on_sign_of_life(AgentId{1}, at_ms(8200));
+  silence.on_sign_of_life(AgentId{3}, at_ms(8100));
+  auto returned = silence.take_returned();
+  CHECK(returned.agents == std::vector{AgentId{1}, AgentId{2}, AgentId{3}});
+  CHECK(returned.silence == 8100ms);
+  CHECK(silence.take_returned().agents.empty());
+}
+
+TEST_CASE("who is back while another one stays away is told soon, and so is a second silence") {
+  Silence silence({30s, 500ms});
+  for (AgentId agent : {kOne, kOther}) {
+    silence.on_sign_of_life(agent, at_ms(0));
+    silence.watch(agent, at_ms(0));
+  }
+  CHECK(silence.check(at_ms(3000)).silent.size() == 2);
+  silence.on_sign_of_life(kOther, at_ms(5000));
+  CHECK(silence.take_returned().agents.empty());
+  silence.check(at_ms(5500));
+  CHECK(silence.take_returned().agents == std::vector{kOther});
+  CHECK(silence.check(at_ms(8000)).silent == std::vector{kOther});
+  CHECK(silence.next_check() == at_ms(30000));
+  CHECK(silence.check(at_ms(30000)).lost == std::vector{kOne});
+}
+
+TEST_CASE("nothing is told of a short silence") {
+  Silence silence({30s, 500ms});
+  silence.on_sign_of_life(kOne, at_ms(0));
+  silence.watch(kOne, at_ms(0));
+  silence.on_sign_of_life(kOne, at_ms(300));
+  CHECK(silence.check(at_ms(3000)).silent.empty());
+  CHECK(silence.next_check() == at_ms(3300));
+  silence.on_sign_of_life(kOne, at_ms(3200));
+  CHECK(silence.take_returned().agents.empty());
 }
 
 TEST_CASE("the end of a link is a sign of life, but not after a silence") {

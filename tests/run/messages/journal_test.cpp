@@ -69,6 +69,8 @@ TEST_CASE("every event and action has a line") {
       {NodesGathered{2, {}, {"a"}, at_ms(0)}, "nodes_gathered"},
       {GatherFailed{"s", "h", 1, at_ms(0)}, "gather_failed"},
       {NodeLeaves{kSecond, NodeIndex{1}, "b", SIGTERM, at_ms(0)}, "node_leaves"},
+      {NodesSilent{{NodeIndex{1}}, {"b"}, at_ms(0), std::chrono::seconds(30), at_ms(3000)}, "nodes_silent"},
+      {NodesAnswer{{NodeIndex{1}}, {"b"}, std::chrono::seconds(4), at_ms(4000)}, "nodes_answer"},
       {NodeLost{kSecond, NodeIndex{1}, "b", "r", at_ms(0), true, at_ms(0)}, "node_lost"},
   };
   for (const auto& [event, name] : events) CHECK(line(event).at("event") == name);

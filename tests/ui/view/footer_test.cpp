@@ -57,6 +57,28 @@ TEST_CASE("a lost node that is replaced costs no restart, and the world may be a
   CHECK(footer.rows(at_ms(0), 80) == Rows{"taas-run 0:00 | 0 of 4 ranks up"});
 }
 
+TEST_CASE("nodes that do not answer are named with how long, until they do or are lost") {
+  auto footer = started();
+  const auto silent = [&](std::vector<NodeIndex> nodes, std::vector<std::string> names, long since) {
+    footer.update(run::Event{run::NodesSilent{std::move(nodes), std::move(names), at_ms(since),
+                                              std::chrono::seconds(30), at_ms(since + 3000)}});
+  };
+  silent({NodeIndex{2}}, {"hostc"}, 1000);
+  CHECK(footer.rows(at_ms(5000), 99) ==
+        Rows{"taas-run 0:05 | 0 of 8 ranks up | node 2 (hostc) has not answered for 4 s"});
+  silent({NodeIndex{-1}}, {"hostd"}, 2000);
+  CHECK(footer.rows(at_ms(6000), 99) ==
+        Rows{"taas-run 0:06 | 0 of 8 ranks up | node 2 (hostc), hostd have not answered for 5 s"});
+  footer.update(run::Event{run::NodesAnswer{{NodeIndex{2}}, {"hostc"}, std::chrono::seconds(6), at_ms(7000)}});
+  CHECK(footer.rows(at_ms(8000), 99) == Rows{"taas-run 0:08 | 0 of 8 ranks up | hostd has not answered for 6 s"});
+  CHECK(footer.rows(at_ms(32000), 99) == Rows{"taas-run 0:32 | 0 of 8 ranks up"});
+  silent({NodeIndex{3}}, {"hoste"}, 33000);
+  CHECK(footer.rows(at_ms(70000), 99) ==
+        Rows{"taas-run 1:10 | 0 of 8 ranks up | node 3 (hoste) has not answered for 37 s"});
+  footer.update(run::Event{run::NodeLost{{}, NodeIndex{3}, "hoste", "gone", {}, false, at_ms(70000)}});
+  CHECK(footer.rows(at_ms(70000), 99) == Rows{"taas-run 1:10 | 0 of 8 ranks up"});
+}
+
 TEST_CASE("the lowest rank's bar is shown above") {
   auto footer = started(1);
   footer.set_progress(Rank{2}, "two");

@@ -118,6 +118,21 @@ TEST_CASE("a good end is told, but not to quiet users") {
   CHECK(narrator(plan::Verbosity::kQuiet).tell(RunAction{run::Finish{}}).empty());
 }
 
+TEST_CASE("a silence and its end are told, of many nodes their number") {
+  auto normal = narrator(plan::Verbosity::kNormal);
+  run::NodesSilent silent{{NodeIndex{2}}, {"hostc"}, at_ms(1000), std::chrono::seconds(30), at_ms(4000)};
+  CHECK(
+      normal.tell(RunEvent{silent}) ==
+      Lines{"taas-run: node 2 (hostc) has not answered for 3 s; it counts as lost after 30 s without a sign of life"});
+  CHECK(normal.tell(RunEvent{run::NodesAnswer{{NodeIndex{2}}, {"hostc"}, std::chrono::milliseconds(7250), {}}}) ==
+        Lines{"taas-run: node 2 (hostc) answers again, after 7.2 s"});
+  silent.nodes.assign(5, NodeIndex{1});
+  silent.names.assign(5, "host");
+  CHECK(normal.tell(RunEvent{silent}) ==
+        Lines{"taas-run: 5 nodes have not answered for 3 s; they count as lost after 30 s without a sign of life"});
+  CHECK(narrator(plan::Verbosity::kQuiet).tell(RunEvent{silent}).empty());
+}
+
 TEST_CASE("signals have names") {
   CHECK(signal_name(SIGTERM) == "SIGTERM");
   CHECK(signal_name(SIGUSR1) == "SIGUSR1");
