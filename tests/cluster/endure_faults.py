@@ -47,6 +47,8 @@ class Run:
             "0",
             "--max-restarts",
             100000,
+            "--node-timeout",
+            2.5,
             "--json",
             "--output",
             folder / "runs",

@@ -40,6 +40,8 @@ def start(cluster, launcher: str, taas_run: str, program: list) -> int:
             1,
             "--max-restarts",
             3,
+            "--node-timeout",
+            2.5,
             *program,
         )
         return 6
