@@ -17,7 +17,6 @@ from runs import Records, assert_nothing_left
 from slurm import Slurm
 
 TAAS_RUN = os.environ["TAAS_RUN"]
-LAUNCH = [TAAS_RUN]
 NODE_TIMEOUT = 5  # seconds, where a node is lost or cut off: agents end their ranks after three of them
 RANK_PROGRAM = os.environ["TAAS_RANK_PROGRAM"]
 

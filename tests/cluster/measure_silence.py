@@ -16,16 +16,13 @@ import tempfile
 import time
 
 from namespaces import Cluster
+from network import CUTS
 from runs import PROGRAMS
 
 NODES = ("n0", "n1")
 CUT = "n1"
 RANKS = 4
-CUTS = {
-    "both ways": lambda network: network.cut(CUT),
-    "out": lambda network: network.cut_one_way(CUT, "out"),
-    "in": lambda network: network.cut_one_way(CUT, "in"),
-}
+WAYS = ("both ways", "out", "in")
 
 
 def lose_power(cluster):
@@ -75,7 +72,7 @@ def with_run(taas_run: str, measure):
 
 def outlive(cluster, run: Run, how: str, seconds: float):
     """How long after the cut the ranks trained on; None: the run was lost."""
-    CUTS[how](cluster.network)
+    CUTS[how](cluster.network, CUT)
     time.sleep(seconds)
     cluster.network.heal()
     healed = time.monotonic()
@@ -109,7 +106,7 @@ def main():
 
     print("| a cut of the second node's network | trained on after | lost |\n|---|---|---|")
     for seconds in options.seconds:
-        for how in CUTS:
+        for how in WAYS:
             measure(
                 f"{seconds:g} s, {how}",
                 lambda cluster, run, how=how, seconds=seconds: outlive(cluster, run, how, seconds),

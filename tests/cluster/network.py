@@ -99,3 +99,12 @@ class Network:
     def _command(self, *argv, **options):
         """In the network of the switch alone: pids in the arguments stay those that the test sees."""
         subprocess.run(["nsenter", f"--target={self._switch.pid}", "--net", *argv], check=True, text=True, **options)
+
+
+# How the network of a node can be broken, by name.
+CUTS = {
+    "both ways": lambda network, node: network.cut(node),
+    "carrier": lambda network, node: network.link_down(node),
+    "in": lambda network, node: network.cut_one_way(node, "in"),
+    "out": lambda network, node: network.cut_one_way(node, "out"),
+}

@@ -5,7 +5,7 @@ import pathlib
 import shlex
 import shutil
 
-from conftest import LAUNCH, assert_sound
+from conftest import TAAS_RUN, assert_sound
 from data_records import Seen
 from processes import wait_until
 
@@ -48,7 +48,7 @@ class Staged:
         return tuple(map(int, run.stdout.split()))
 
     def command(self, *flags) -> list:
-        return [*self.seen.environment, *LAUNCH, *FLAGS, *flags, *self.seen.command]
+        return [*self.seen.environment, TAAS_RUN, *FLAGS, *flags, *self.seen.command]
 
     def prepare(self):
         (self.records.folder / "prepare").touch()

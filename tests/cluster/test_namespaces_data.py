@@ -2,7 +2,7 @@
 
 import pytest
 
-from conftest import LAUNCH
+from conftest import TAAS_RUN
 from data_records import Seen
 from runs import assert_nothing_left
 
@@ -17,7 +17,7 @@ def test_a_lost_cpu_machine_leaves_and_comes_back(cluster, seen, records, where)
     ranks = (
         ["--gpus", 2] if where == "ranks on this machine" else ["--hosts", "n2,n3", "--gpus", 2, "--gpus-per-node", 1]
     )
-    run = cluster["n0"].start(*seen.environment, *LAUNCH, *ranks, "--data-hosts", "n1:2", *seen.command)
+    run = cluster["n0"].start(*seen.environment, TAAS_RUN, *ranks, "--data-hosts", "n1:2", *seen.command)
     seen.wait_for([["n1", 0], ["n1", 1]])
     cluster["n1"].kill_all("--as-agent", "taas.worker")
     seen.wait_for([None, None])
@@ -33,7 +33,7 @@ def test_a_lost_cpu_machine_leaves_and_comes_back(cluster, seen, records, where)
 @pytest.mark.gate
 def test_workers_of_several_machines(cluster, seen, records):
     run = cluster["n0"].start(
-        *seen.environment, *LAUNCH, "--gpus", 2, "--cpus", 2, "--data-hosts", "n1:2,n2:1,n3", *seen.command
+        *seen.environment, TAAS_RUN, "--gpus", 2, "--cpus", 2, "--data-hosts", "n1:2,n2:1,n3", *seen.command
     )
     seen.wait_for_hosts(["n1", "n1", "n2"])
     records.finish()
@@ -43,7 +43,7 @@ def test_workers_of_several_machines(cluster, seen, records):
 
 def test_a_host_that_cannot_be_reached_is_told_and_done_without(cluster, seen, records):
     cluster.ssh.stop_server(cluster["n2"])
-    run = cluster["n0"].start(*seen.environment, *LAUNCH, "--gpus", 1, "--data-hosts", "n1:1,n2:1", *seen.command)
+    run = cluster["n0"].start(*seen.environment, TAAS_RUN, "--gpus", 1, "--data-hosts", "n1:1,n2:1", *seen.command)
     seen.wait_for_hosts(["n1"], ranks=1)
     records.finish()
     result = run.end()
@@ -54,7 +54,7 @@ def test_a_host_that_cannot_be_reached_is_told_and_done_without(cluster, seen, r
 def test_ranks_wait_for_all_machines_with_a_loader(cluster, seen, records):
     run = cluster["n0"].start(
         *seen.environment,
-        *LAUNCH,
+        TAAS_RUN,
         "--gpus",
         1,
         "--data-hosts",
@@ -72,7 +72,7 @@ def test_ranks_wait_for_all_machines_with_a_loader(cluster, seen, records):
 
 
 def test_a_killed_launcher_leaves_no_worker_anywhere(cluster, seen):
-    run = cluster["n0"].start(*seen.environment, *LAUNCH, "--gpus", 1, "--data-hosts", "n1:1,n2:1", *seen.command)
+    run = cluster["n0"].start(*seen.environment, TAAS_RUN, "--gpus", 1, "--data-hosts", "n1:1,n2:1", *seen.command)
     seen.wait_for_hosts(["n1", "n2"], ranks=1)
     run.kill()
     run.end()

@@ -6,18 +6,11 @@ import time
 import pytest
 
 from conftest import NODE_TIMEOUT, TAAS_RUN, some
+from network import CUTS
 from processes import send, wait_until
 from runs import assert_nothing_left
 
 RANKS = 6  # on three nodes; the fourth one stands by
-
-
-CUTS = {
-    "both ways": lambda network, node: network.cut(node),
-    "carrier": lambda network, node: network.link_down(node),
-    "in": lambda network, node: network.cut_one_way(node, "in"),
-    "out": lambda network, node: network.cut_one_way(node, "out"),
-}
 
 
 class Run:

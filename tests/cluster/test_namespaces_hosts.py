@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import LAUNCH, RANK_PROGRAM, TAAS_RUN
+from conftest import RANK_PROGRAM, TAAS_RUN
 from processes import wait_until
 from runs import assert_nothing_left, lines_about
 
@@ -20,7 +20,7 @@ HOSTS = "n0,n1,n2,n3"
 def test_ranks_are_where_the_list_of_hosts_says(cluster, records):
     program = records.command("report_rank.py", "--lr", "0.1")
     result = cluster.login.run(
-        *LAUNCH,
+        TAAS_RUN,
         "--hosts",
         "n2,n0,n3,n1",
         "--gpus",
@@ -51,7 +51,7 @@ def test_what_is_no_utf8_arrives_as_it_is(cluster, records, preload):
     folder = cluster.home / latin
     folder.mkdir()
     result = cluster.login.run(
-        *LAUNCH,
+        TAAS_RUN,
         "--hosts",
         "n0,n1",
         "--gpus",
@@ -74,28 +74,28 @@ def test_what_is_no_utf8_arrives_as_it_is(cluster, records, preload):
 @pytest.mark.gate
 def test_torch_over_four_machines(cluster, records):
     pytest.importorskip("torch")
-    result = cluster.login.run(*LAUNCH, "--hosts", HOSTS, "--nproc-per-node", 2, *records.command("reduce_rank.py"))
+    result = cluster.login.run(TAAS_RUN, "--hosts", HOSTS, "--nproc-per-node", 2, *records.command("reduce_rank.py"))
     assert result.returncode == 0, result.stderr
     assert result.stdout == "total 28 of 8\n"
 
 
 def test_hosts_by_ipv6_address(cluster, records):
     hosts = ",".join(f"[{cluster.address(name, 6)}]:2" for name in ("n0", "n1"))
-    result = cluster.login.run(*LAUNCH, "--hosts", hosts, "--gpus", 4, *records.command("report_rank.py"))
+    result = cluster.login.run(TAAS_RUN, "--hosts", hosts, "--gpus", 4, *records.command("report_rank.py"))
     assert result.returncode == 0, result.stderr
     assert [t["hostname"] for t in records.environments()] == ["n0", "n0", "n1", "n1"]
 
 
 def test_a_hostfile_and_the_slots_in_it_and_the_launcher_may_be_one_of_the_hosts(cluster, records):
     (cluster.home / "hosts.txt").write_text("# the cluster\nn1 slots=2\nn0 slots=1\n")
-    result = cluster["n1"].run(*LAUNCH, "--hostfile", "hosts.txt", "--gpus", 3, *records.command("report_rank.py"))
+    result = cluster["n1"].run(TAAS_RUN, "--hostfile", "hosts.txt", "--gpus", 3, *records.command("report_rank.py"))
     assert result.returncode == 0, result.stderr
     assert [t["hostname"] for t in records.environments()] == ["n1", "n1", "n0"]
 
 
 @pytest.mark.gate
 def test_the_exit_code_and_the_node_of_the_culprit(cluster, ranks):
-    result = cluster.login.run(*LAUNCH, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, *ranks("5=exit:42"))
+    result = cluster.login.run(TAAS_RUN, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, *ranks("5=exit:42"))
     assert result.returncode == 42, result.stderr
     assert re.search(r"rank 5\b.*exited with code 42", result.stderr), result.stderr
     assert any("rank 5" in line for line in lines_about("n2", result.stderr)), result.stderr
@@ -104,7 +104,7 @@ def test_the_exit_code_and_the_node_of_the_culprit(cluster, ranks):
 
 @pytest.mark.gate
 def test_an_interrupt_stops_all_machines(cluster, ranks, barrier):
-    run = cluster.login.start(*LAUNCH, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, *ranks("*=graceful:0"))
+    run = cluster.login.start(TAAS_RUN, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, *ranks("*=graceful:0"))
     wait_until(lambda: len(list(barrier.glob("ready-0-?"))) == 8, "all ranks are up")
     run.send_signal(signal.SIGINT)
     result = run.end()
@@ -114,7 +114,7 @@ def test_an_interrupt_stops_all_machines(cluster, ranks, barrier):
 
 @pytest.mark.gate
 def test_kill_9_of_the_launcher_leaves_nothing_anywhere(cluster, ranks, barrier):
-    run = cluster.login.start(*LAUNCH, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, *ranks("*=orphan"))
+    run = cluster.login.start(TAAS_RUN, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, *ranks("*=orphan"))
     wait_until(lambda: len(list(barrier.glob("orphan-?"))) == 8, "all ranks have left a grandchild")
     run.kill()
     run.end()
@@ -123,7 +123,7 @@ def test_kill_9_of_the_launcher_leaves_nothing_anywhere(cluster, ranks, barrier)
 
 @pytest.mark.gate
 def test_the_secret_is_on_no_command_line_and_in_no_environment(cluster, ranks, barrier):
-    run = cluster.login.start(*LAUNCH, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, *ranks("*=stay"))
+    run = cluster.login.start(TAAS_RUN, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, *ranks("*=stay"))
     wait_until(lambda: len(list(barrier.glob("ready-0-?"))) == 8, "all ranks are up")
     seen = {pid: line for machine in cluster.processes().values() for pid, line in machine.items()}
     assert len(seen) > 8
@@ -142,7 +142,7 @@ def test_the_secret_is_on_no_command_line_and_in_no_environment(cluster, ranks, 
 
 def assert_refused(cluster, records, *words):
     result = cluster.login.run(
-        *LAUNCH, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, *records.command("report_rank.py")
+        TAAS_RUN, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, *records.command("report_rank.py")
     )
     assert result.returncode != 0
     about = lines_about("n2", result.stderr)
@@ -163,7 +163,7 @@ def test_all_hosts_that_fail_are_named_once(cluster, records):
     )
     slow.chmod(0o755)
     run = cluster.login.start(
-        *LAUNCH, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, "--ssh", slow, *records.command("report_rank.py")
+        TAAS_RUN, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, "--ssh", slow, *records.command("report_rank.py")
     )
     wait_until(lambda: cluster["n2"].processes("--as-agent"), "the others have been tried")
     (cluster.home / "go").touch()
@@ -190,7 +190,7 @@ def test_a_warning_names_its_host(cluster):
     runs.mkdir()
     cluster["n1"].check("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", runs)
     result = cluster.login.run(
-        *LAUNCH,
+        TAAS_RUN,
         "--hosts",
         "n0,n1",
         "--nproc-per-node",
@@ -230,7 +230,7 @@ def test_a_binary_that_is_elsewhere_on_all_hosts(cluster, records):
     elsewhere = cluster.folder / "elsewhere"
     elsewhere.symlink_to(TAAS_RUN)
     result = cluster.login.run(
-        *LAUNCH,
+        TAAS_RUN,
         "--hosts",
         "n0,n1",
         "--gpus",
@@ -262,7 +262,7 @@ def test_a_program_that_is_missing_on_one_host(cluster, barrier):
     folder.mkdir()
     program = shutil.copy(RANK_PROGRAM, folder)
     cluster["n2"].hide(folder)
-    result = cluster.login.run(*LAUNCH, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, program, "*=exit:0")
+    result = cluster.login.run(TAAS_RUN, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, program, "*=exit:0")
     assert result.returncode != 0
     assert len(lines_about("n2", result.stderr)) == 1, result.stderr
 
@@ -271,7 +271,7 @@ def test_a_program_that_is_missing_on_one_host(cluster, barrier):
 
 
 def test_one_machine_listens_on_loopback_alone(cluster, ranks, barrier):
-    run = cluster["n0"].start(*LAUNCH, "--nproc-per-node", 2, *ranks("*=stay"))
+    run = cluster["n0"].start(TAAS_RUN, "--nproc-per-node", 2, *ranks("*=stay"))
     wait_until(lambda: len(list(barrier.glob("ready-0-?"))) == 2, "all ranks are up")
     places = cluster["n0"].listening()
     run.terminate()

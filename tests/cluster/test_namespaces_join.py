@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from conftest import LAUNCH, some
+from conftest import TAAS_RUN, some
 from processes import wait_until
 from runs import assert_nothing_left
 
@@ -32,7 +32,7 @@ class Joining:
         self.runs = {}
 
     def start(self, name: str, *more, env=None, before=()):
-        run = self.runs[name] = self.cluster[name].start(*before, *LAUNCH, *more, *self.arguments, env=env)
+        run = self.runs[name] = self.cluster[name].start(*before, TAAS_RUN, *more, *self.arguments, env=env)
         wait_until(
             lambda: self.cluster[name].processes("taas-run") or run.poll() is not None,
             f"taas-run runs on {name}, or has done so",

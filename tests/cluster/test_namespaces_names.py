@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from conftest import FULL, LAUNCH
+from conftest import FULL, TAAS_RUN
 from names import Names
 from processes import wait_until
 from runs import Records, assert_nothing_left
@@ -40,7 +40,7 @@ class Pods:
         for pod in pods:
             with open(self._folder / pod, "w") as errors:
                 self._runs[pod] = self.cluster[pod].start(
-                    *LAUNCH,
+                    TAAS_RUN,
                     *self._way(PODS.index(pod), self._name),
                     "--nproc-per-node",
                     1,

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from conftest import LAUNCH, NODE_TIMEOUT
+from conftest import NODE_TIMEOUT, TAAS_RUN
 from processes import wait_until
 from programs.writing_rank import content
 from runs import assert_nothing_left
@@ -38,7 +38,7 @@ class Runs:
 
     def start(self, files: dict, *words, hosts="n0,n1", options=()):
         return self.cluster.login.start(
-            *LAUNCH,
+            TAAS_RUN,
             "--rdzv-id",
             "run",
             "--hosts",

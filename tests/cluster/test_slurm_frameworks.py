@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from conftest import FULL, LAUNCH, give_up
+from conftest import FULL, TAAS_RUN, give_up
 from runs import assert_nothing_left
 
 FRAMEWORKS = pathlib.Path(__file__).parents[1] / "frameworks" / "programs"
@@ -33,7 +33,7 @@ def told_by_ranks(slurm, folder: pathlib.Path, program: str, *options) -> list[d
     reports.mkdir()
     variables = {**QUIET, "REPORTS": reports, "EXAMPLES": EXAMPLES}
     exports = "".join(f"export {name}={shlex.quote(str(value))}\n" for name, value in variables.items())
-    command = shlex.join(map(str, [*LAUNCH, *options, "--gpus", 4, "--gpus-per-node", 2, FRAMEWORKS / program]))
+    command = shlex.join(map(str, [TAAS_RUN, *options, "--gpus", 4, "--gpus-per-node", 2, FRAMEWORKS / program]))
     job = slurm.sbatch(
         f"#!/bin/sh\n{exports}srun --ntasks-per-node=1 {command}\n", "-N2", "--gpus-per-node=8", "--job-name=train"
     )

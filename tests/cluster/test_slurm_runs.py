@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import LAUNCH, TAAS_RUN, assert_sound, some
+from conftest import TAAS_RUN, assert_sound, some
 from processes import wait_until
 from runs import Records
 from slurm import late_signals
@@ -26,7 +26,7 @@ both_ways = pytest.mark.parametrize("way", WAYS)
 
 
 def script(way: str, *words, before: str = "") -> str:
-    return f"#!/bin/sh\n{before}{WAYS[way]}{shlex.join(map(str, (*LAUNCH, *words)))}\n"
+    return f"#!/bin/sh\n{before}{WAYS[way]}{shlex.join(map(str, (TAAS_RUN, *words)))}\n"
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def script(way: str, *words, before: str = "") -> str:
     ids=["srun", "a task a GPU", "plain"],
 )
 def test_thirty_two_ranks_in_a_job_script(slurm, records, front, options):
-    command = shlex.join([*LAUNCH, "--gpus", "32", *records.command("report_rank.py")])
+    command = shlex.join([TAAS_RUN, "--gpus", "32", *records.command("report_rank.py")])
     job = slurm.sbatch(f"#!/bin/sh\n{front}{command}\n", *WHOLE, *options)
     assert slurm.wait(job)["ExitCode"] == "0:0", slurm.report(job)
     told = records.environments()
@@ -76,14 +76,14 @@ def test_variables_of_a_step_that_is_over_are_told(slurm, records):
     slurm.cluster.login.check("srun", "-N2", "--ntasks-per-node=1", "sh", "-c", keep)
     for task in range(2):
         stale = f'. {shlex.quote(str(variables))}-{task}; exec "$@"'
-        result = slurm.cluster.login.run("sh", "-c", stale, "sh", *LAUNCH, "--gpus", 16, "--no-python", "true")
+        result = slurm.cluster.login.run("sh", "-c", stale, "sh", TAAS_RUN, "--gpus", 16, "--no-python", "true")
         assert result.returncode == 2 and result.stderr.count("\n") == 1, result.stderr
         assert re.search(r"name step \d+\.0, which is over.*--standalone", result.stderr), result.stderr
 
 
 @pytest.mark.gate
 def test_the_shell_of_a_step_with_several_tasks_stands_for_all_of_them(slurm):
-    typed = shlex.join([*LAUNCH, "--gpus", "16", "--no-python", "true"]) + "; exit\n"
+    typed = shlex.join([TAAS_RUN, "--gpus", "16", "--no-python", "true"]) + "; exit\n"
     shell = shlex.join(["srun", "--pty", "-N2", "-n4", "--gpus-per-node=8", "--overlap", "bash", "-i"])
     terminal = f"printf %s {shlex.quote(typed)} | script -qec {shlex.quote(shell)} /dev/null"
     result = slurm.cluster.login.run("sh", "-c", terminal)
@@ -93,7 +93,7 @@ def test_the_shell_of_a_step_with_several_tasks_stands_for_all_of_them(slurm):
 @pytest.mark.parametrize("asked", [pytest.param("--gpus=12", marks=pytest.mark.gate), "--gres=gpu:4"])
 def test_the_shell_of_salloc_learns_the_gpus_of_its_nodes(slurm, records, asked):
     result = slurm.cluster.login.run(
-        "salloc", "--partition=uneven", "-N2", asked, *LAUNCH, *records.command("report_rank.py")
+        "salloc", "--partition=uneven", "-N2", asked, TAAS_RUN, *records.command("report_rank.py")
     )
     assert result.returncode == 0, result.stderr
     sizes = [int(t["LOCAL_WORLD_SIZE"]) for t in records.environments()]
@@ -134,21 +134,21 @@ def test_one_machine_inside_an_allocation(slurm, ranks):
 
 @pytest.mark.gate
 def test_submission_waits_and_shows_the_output(slurm, ranks):
-    result = slurm.cluster.login.run(*LAUNCH, "--slurm", "--gpus", 32, *ranks("*=print:here"))
+    result = slurm.cluster.login.run(TAAS_RUN, "--slurm", "--gpus", 32, *ranks("*=print:here"))
     assert result.returncode == 0, result.stderr
     assert "here" in result.stdout
 
 
 @pytest.mark.gate
 def test_submission_returns_the_exit_code(slurm, ranks):
-    result = slurm.cluster.login.run(*LAUNCH, "--slurm", "--gpus", 32, *ranks("17=exit:42"))
+    result = slurm.cluster.login.run(TAAS_RUN, "--slurm", "--gpus", 32, *ranks("17=exit:42"))
     assert result.returncode == 42, result.stderr
 
 
 @pytest.mark.gate
 def test_detached_submission_prints_the_jobs_number(slurm, records):
     number = slurm.cluster.login.check(
-        *LAUNCH,
+        TAAS_RUN,
         "--slurm",
         "--detach",
         "--partition",
@@ -169,7 +169,7 @@ def test_detached_submission_prints_the_jobs_number(slurm, records):
 
 
 def test_one_interrupt_ends_a_submitted_job_with_checkpoints(slurm, records):
-    run = slurm.cluster.login.start(*LAUNCH, "--slurm", *SMALL, *records.command("saving_rank.py"))
+    run = slurm.cluster.login.start(TAAS_RUN, "--slurm", *SMALL, *records.command("saving_rank.py"))
     records.wait_for("started-0-*", 8)
     run.send_signal(signal.SIGINT)
     result = run.end()
@@ -315,7 +315,7 @@ def test_scancel_is_the_end_with_requeue_too(slurm, records, way):
 @pytest.mark.parametrize("node", [0, pytest.param(1, marks=pytest.mark.gate)])
 def test_one_task_that_refuses_ends_all_at_once(slurm, ranks, node):
     """Not when --join-timeout is over."""
-    command = shlex.join(map(str, (*LAUNCH, *ranks("*=exit:0"))))
+    command = shlex.join(map(str, (TAAS_RUN, *ranks("*=exit:0"))))
     task = f"[ $SLURM_NODEID = {node} ] && export PET_NNODES=77; exec {command}"
     job = slurm.sbatch(f"#!/bin/sh\nsrun --ntasks-per-node=1 sh -c {shlex.quote(task)}\n", "-N2", "--gpus-per-node=2")
     assert slurm.wait(job)["ExitCode"] == "2:0", slurm.report(job)
@@ -327,7 +327,7 @@ def test_one_task_that_refuses_ends_all_at_once(slurm, ranks, node):
 
 
 def test_a_job_with_tasks_by_gpu_starts_a_step_by_node(slurm, records):
-    command = shlex.join([*LAUNCH, "--gpus", "4", *records.command("report_rank.py")])
+    command = shlex.join([TAAS_RUN, "--gpus", "4", *records.command("report_rank.py")])
     job = slurm.sbatch(f"#!/bin/sh\n{command}\n", "-N2", "--gpus=4", "--ntasks-per-gpu=1")
     assert slurm.wait(job)["ExitCode"] == "0:0", slurm.report(job)
     assert len(records.environments()) == 4
@@ -381,7 +381,7 @@ def test_nodes_that_are_busy_with_another_step_are_named(slurm, ranks, barrier):
 
 
 def test_the_locks_of_a_step_go_with_it(slurm, ranks):
-    command = shlex.join(map(str, (*LAUNCH, "--gpus", "4", *ranks("*=exit:0"))))
+    command = shlex.join(map(str, (TAAS_RUN, "--gpus", "4", *ranks("*=exit:0"))))
     job = slurm.sbatch(f"#!/bin/sh\nsrun {command}\n", "-N2", "--gpus-per-node=2", "--ntasks-per-node=2")
     assert slurm.wait(job)["ExitCode"] == "0:0", slurm.report(job)
     alone = slurm.sbatch(f"#!/bin/sh\nsrun {command}\n", "-N2", "--gpus-per-node=2", "--ntasks-per-node=1")
@@ -392,7 +392,7 @@ def test_the_locks_of_a_step_go_with_it(slurm, ranks):
 
 def test_tasks_with_a_private_tmp_end_with_their_leader(slurm, ranks):
     """They do not see its lock, and would wait a minute for a leader."""
-    command = shlex.join(map(str, (*LAUNCH, "--gpus", "4", *ranks("*=exit:0"))))
+    command = shlex.join(map(str, (TAAS_RUN, "--gpus", "4", *ranks("*=exit:0"))))
     folder = f"/tmp/taas-of-{os.geteuid()}"
     inside = f"mkdir -p -m 700 {folder}; mount -t tmpfs -o mode=700 tmpfs {folder}; exec {command}"
     task = f"exec unshare --mount sh -c {shlex.quote(inside)}"
@@ -409,7 +409,7 @@ def test_tasks_with_a_private_tmp_end_with_their_leader(slurm, ranks):
 @pytest.mark.gate
 def test_a_node_that_fails_is_replaced_by_a_spare(slurm, records):
     """kill -9 of everything of the job on one node, with a spare node in the allocation."""
-    command = [*LAUNCH, "--gpus", "6", "--gpus-per-node", "2", "--spares", "1", *records.command("living_rank.py")]
+    command = [TAAS_RUN, "--gpus", "6", "--gpus-per-node", "2", "--spares", "1", *records.command("living_rank.py")]
     job = slurm.sbatch(f"#!/bin/sh\nexec {shlex.join(command)}\n", *WHOLE, "--no-kill")
     records.wait_for_generation(0, 6)
     slurm.cluster["g1"].kill_all("taas-run", "living_rank")

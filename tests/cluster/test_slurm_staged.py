@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from conftest import LAUNCH, some
+from conftest import TAAS_RUN, some
 from processes import wait_until
 from runs import PROGRAMS
 from slurm_daemons import CPU_NODES
@@ -94,7 +94,7 @@ def test_ranks_of_torch_take_batches_that_were_prepared(slurm, tmp_path):
         shutil.copy(PROGRAMS / name, tmp_path)
     smaller = ("--gpus", 1, "--cpus", 1)  # each process of torch takes its time
     result = slurm.cluster.login.run(
-        *LAUNCH,
+        TAAS_RUN,
         *FLAGS[:-1],
         "prepared_data:loader",
         *smaller,

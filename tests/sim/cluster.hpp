@@ -94,6 +94,7 @@ class Cluster : public NodeWorld {
   void set_the_scene();
   void draw_node_fault();
   void stall();
+  [[nodiscard]] bool may_stand_still() const;
   void stand_still(Duration length);
   void suspend_everything();
   void go_on();
@@ -102,7 +103,10 @@ class Cluster : public NodeWorld {
   void stop_agent(int node);
   void live(int node, SimulatedRank& rank);
   void lose_peers(const SimulatedRank& gone);
-  void blame(int node) { blamed_nodes_.insert(node); }
+  void blame(int node) {
+    blamed_nodes_.insert(node);
+    missing_allowed_ = missing_allowed_ || matters(node);
+  }
   void break_rank(Rank rank) { broken_ranks_.emplace(rank, agenda_.now()); }
 
   // What must hold (invariants.cpp).

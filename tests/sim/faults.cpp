@@ -44,22 +44,19 @@ void Cluster::set_the_scene() {
 
 /// A short one may cost nobody anything; a long one looks to agents as if the coordinator were gone.
 void Cluster::stall() {
-  const bool peace = agenda_.now() >= stalled_until_ + kStallPeace && agenda_.now() >= agents_stopped_until_;
-  if (outcome_.finished || !peace) return;
+  if (!may_stand_still()) return;
   Duration length = random_.up_to(settings_.longest_stall);
   say(fmt::format("fault: the coordinator's loop stalls for {:.3f} s", seconds(length)));
   for (int number = 0; length > kHarmlessStall && number < settings_.machines(); ++number) {
     blame(number);
     if (length > settings_.harmless() || agenda_.now() < quiet_until_[number]) losable_nodes_.insert(number);
-    missing_allowed_ = missing_allowed_ || matters(number);
   }
   stand_still(length);
 }
 
-/// A suspended job, or a laptop that slept: clocks run on, and whoever is first awake finds the others asleep still.
+/// A job that SLURM suspends: clocks run on, and whoever is first awake finds the others asleep still.
 void Cluster::suspend_everything() {
-  const bool peace = agenda_.now() >= stalled_until_ + kStallPeace && agenda_.now() >= agents_stopped_until_;
-  if (outcome_.finished || !peace) return;
+  if (!may_stand_still()) return;
   const Duration length = 2s + random_.up_to(random_.chance(50) ? 10s : 100s);
   say(fmt::format("fault: everything is suspended for {:.3f} s", seconds(length)));
   missing_allowed_ = true;
@@ -75,6 +72,11 @@ void Cluster::suspend_everything() {
     agenda_.after(length + random_.up_to(kWakeApart), [&host] { host.thaw(); });
   }
   stand_still(length + random_.up_to(kWakeApart));
+}
+
+bool Cluster::may_stand_still() const {
+  const bool peace = agenda_.now() >= stalled_until_ + kStallPeace && agenda_.now() >= agents_stopped_until_;
+  return !outcome_.finished && peace;
 }
 
 void Cluster::stand_still(Duration length) {
@@ -124,7 +126,6 @@ void Cluster::stop_agent(int number) {
   say(fmt::format("fault: the agent of host{} stands still for {:.3f} s", number, seconds(length)));
   blame(number);
   losable_nodes_.insert(number);
-  missing_allowed_ = missing_allowed_ || matters(number);
   Node& host = node(number);
   host.stop_agent();
   if (random_.chance(50)) agenda_.after(random_.up_to(length), [this, number] { inject(number, 3); });
@@ -133,7 +134,6 @@ void Cluster::stop_agent(int number) {
 
 void Cluster::inject(int number, int kind) {
   blame(number);
-  missing_allowed_ = missing_allowed_ || matters(number);
   Node& host = node(number);
   const auto patience = settings_.policy.lost_after;
   Duration length = random_.up_to(random_.chance(50) ? patience * 6 / 5 : 2 * patience + 15s);

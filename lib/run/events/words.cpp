@@ -18,11 +18,6 @@ std::string list(const std::vector<Rank>& ranks) {
   return fmt::format("{}", fmt::join(numbers, ", "));
 }
 
-bool one_node(const std::vector<NodeIndex>& node_of_rank) {
-  return std::all_of(node_of_rank.begin(), node_of_rank.end(),
-                     [&](NodeIndex node) { return node == node_of_rank.front(); });
-}
-
 std::string list_by_node(const std::vector<Rank>& ranks, const std::vector<NodeIndex>& node_of_rank,
                          const std::vector<std::string>& names) {
   std::map<NodeIndex, std::vector<Rank>> groups;
@@ -40,6 +35,11 @@ std::string list_by_node(const std::vector<Rank>& ranks, const std::vector<NodeI
 std::string signal_name(int signal) {
   const char* name = ::sigabbrev_np(signal);
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
+}
+
+bool one_node(const std::vector<NodeIndex>& node_of_rank) {
+  return std::all_of(node_of_rank.begin(), node_of_rank.end(),
+                     [&](NodeIndex node) { return node == node_of_rank.front(); });
 }
 
 std::string name_node(NodeIndex node, const std::vector<std::string>& node_names) {

@@ -11,6 +11,9 @@ namespace taas::run {
 /// "SIGTERM"; "signal 63" for one without a name.
 std::string signal_name(int signal);
 
+/// All ranks are on the same one.
+bool one_node(const std::vector<NodeIndex>& node_of_rank);
+
 /// "node 2", or "node 2 (hostb)" when nodes have names.
 std::string name_node(NodeIndex node, const std::vector<std::string>& node_names);
 

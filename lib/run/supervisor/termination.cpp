@@ -90,10 +90,9 @@ void Termination::tell_what_does_not_die(std::string_view then) {
   auto living = record_.living();
   auto who = living.empty() ? "processes that ranks left behind"
                             : name_ranks(living, policy_.node_of_rank, policy_.node_names);
-  const bool several = !policy_.node_of_rank.empty() && policy_.node_of_rank.back() != policy_.node_of_rank.front();
   actions_.notify(
       fmt::format("{} cannot be killed, which is so for a process that waits for a device or a network disk{}: {}", who,
-                  several ? ", or whose node does not answer" : "", then));
+                  one_node(policy_.node_of_rank) ? "" : ", or whose node does not answer", then));
 }
 
 }  // namespace taas::run

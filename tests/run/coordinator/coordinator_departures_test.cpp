@@ -79,6 +79,29 @@ TEST_CASE("a node whose link is silent at the end is told how the run ended over
   CHECK(run.parted);
 }
 
+TEST_CASE("ranks that were killed are not given up while their node does not answer") {
+  auto wanted = policy(2, 2, 2);
+  wanted.lost_after = 120s;
+  Drive run(wanted);
+  run.gather(2);
+  const bool silent = GENERATE(true, false);
+  run.exited(0, 0, 0, {1}, 100);
+  run.exited(0, 0, 1, kTerminated, 110);
+  run.deadline(30100);  // --shutdown-timeout
+  run.gone(0, 0, 30110);
+  if (!silent) run.said(1, Heartbeat{1, at_ms(30200)}, 30200);
+  const auto gives_up = [](const Strings& decided) {
+    return std::any_of(decided.begin(), decided.end(),
+                       [](const std::string& line) { return line.ends_with("giving up on them"); });
+  };
+  bool gave_up = false;
+  for (long when = 31000; when < 100'000; when += 500) {
+    if (!silent) run.said(1, Heartbeat{2, at_ms(when)}, when);
+    gave_up = gives_up(run.deadline(when)) || gave_up;
+  }
+  CHECK(gave_up != silent);
+}
+
 TEST_CASE("an elastic run goes on with fewer nodes") {
   Drive run(policy(3, 2, 3));
   run.gather(3);

@@ -30,4 +30,19 @@ TEST_CASE("a deadline can be moved and cancelled") {
   CHECK_FALSE(deadlines.earliest());
 }
 
+TEST_CASE("deadlines that are set can be postponed, one of them or all") {
+  Deadlines deadlines;
+  deadlines.postpone(Timer::kGiveUp, at_ms(50));
+  CHECK_FALSE(deadlines.earliest());
+  deadlines.set(Timer::kGiveUp, at_ms(30));
+  deadlines.set(Timer::kKillAgain, at_ms(10));
+  deadlines.postpone(Timer::kGiveUp, at_ms(20));
+  CHECK(deadlines.due(Timer::kGiveUp) == at_ms(30));
+  deadlines.postpone(Timer::kGiveUp, at_ms(50));
+  CHECK(deadlines.due(Timer::kGiveUp) == at_ms(50));
+  deadlines.postpone(std::chrono::milliseconds(7));
+  CHECK(deadlines.due(Timer::kGiveUp) == at_ms(57));
+  CHECK(deadlines.due(Timer::kKillAgain) == at_ms(17));
+}
+
 }  // namespace deadlines_test
